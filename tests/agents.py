@@ -12,13 +12,13 @@ from typing import Any
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.contract.chat import ChatRequest, SystemMessage, ToolCall
-from toolsrv_runtime.finder import Finder, FoundList
-from toolsrv_runtime.formats.base import Move, Step, View
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.contract.format import Action, History, Step
+from toolsrv_runtime.contract.models import ChatRequest, SystemMessage, ToolCall
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
@@ -84,10 +84,10 @@ BOTH = Judge({"capital_city": "the capital of Peru", "national_currency": "the c
 class Searched:
     """A real retriever whose matcher is ``judge``."""
 
-    finder: Finder
+    finder: ApiRetriever
     judge: Judge
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         """Search the real catalog."""
         return self.finder.search(text, limit, category=category)
 
@@ -119,16 +119,16 @@ class Script:
     ``more`` is text by default: no further call is wanted.
     """
 
-    def __init__(self, **said: Sequence[Said]) -> None:
-        self._said: dict[str, list[Said]] = {"more": ["done"]}
+    def __init__(self, **said: Sequence[ScriptedReply]) -> None:
+        self._said: dict[str, list[ScriptedReply]] = {"more": ["done"]}
         self._said |= {name: list(replies) for name, replies in said.items()}
 
-    def __call__(self, request: ChatRequest) -> Said:
+    def __call__(self, request: ChatRequest) -> ScriptedReply:
         left = self._said[kind(request)]
         return left.pop(0) if len(left) > 1 else left[0]
 
 
-def model(*, context: int | None = None, **said: Sequence[Said]) -> ScriptedChat:
+def model(*, context: int | None = None, **said: Sequence[ScriptedReply]) -> ScriptedChat:
     """Return a scripted model with a ``Script``."""
     return ScriptedChat(Script(**said), context=context)
 
@@ -143,15 +143,17 @@ def currency(country: str = "Chile") -> ToolCall:
     return ToolCall(CURRENCY, {"country": country})
 
 
-def view(apis: Mapping[str, Api], *path: Step, task: str = TASK, ids: Sequence[str] = ()) -> View:
+def view(
+    apis: Mapping[str, Api], *path: Step, task: str = TASK, ids: Sequence[str] = ()
+) -> History:
     """Return a view of capital, currency and flag, or of ``ids``."""
     ids = ids or (CAPITAL_API, CURRENCY_API, "Data/country_facts/country_flag")
-    return View(task, tuple(FunctionList([apis[one] for one in ids])), path)
+    return History(task, tuple(FunctionList([apis[one] for one in ids])), path)
 
 
 def step(call: ToolCall, response: Any, *, ok: bool = True) -> Step:
     """Return a call and its response, or its error."""
-    move = Move(None, call.name, json.dumps(call.arguments))
+    move = Action(None, call.name, json.dumps(call.arguments))
     seen = response if ok else {"error": response}
     return Step(move, json.dumps(seen), ok=ok, response=response if ok else None)
 
@@ -169,7 +171,7 @@ def system_of(request: ChatRequest) -> str:
 
 
 def solve(
-    finder: Finder,
+    finder: ApiRetriever,
     chat: ScriptedChat,
     task: str = TASK,
     *,

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     ChatReply,
     ChatRequest,
-    Expected,
     Message,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     UserMessage,
 )
-from toolsrv_runtime.models.openai.place import places
-from toolsrv_runtime.models.openai.server import Server
-from toolsrv_runtime.models.openai.servers import OpenAIChat
+from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai.chat import OpenAIChat
+from toolsrv_runtime.models.openai.server import OpenAIServer
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parent / "model_server.py"))
@@ -48,7 +48,7 @@ PERU, SOL = Call("capital", {"country": "Perú"}), Call("currency", {"country": 
 def request(
     *messages: Message, tools: Sequence[Tool] = (CAPITAL, CURRENCY), **expected: Any
 ) -> Any:
-    return ChatRequest(messages or TASK, tuple(tools), Expected(**expected), max_tokens=50)
+    return ChatRequest(messages or TASK, tuple(tools), ReplyConstraints(**expected), max_tokens=50)
 
 
 CALL = request(names=BOTH, text=False)
@@ -56,7 +56,7 @@ EITHER = request(names=BOTH)
 
 
 def chat(url: str) -> OpenAIChat:
-    return OpenAIChat([Server(places(url)[0], model="", key="", silence_s=5.0)])
+    return OpenAIChat([OpenAIServer(parse_endpoints(url)[0], model="", key="", silence_s=5.0)])
 
 
 def ask(

@@ -12,17 +12,18 @@ from typing import Any
 import llguidance
 from llguidance import TokenizerWrapper
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    Piece,
+    ReplyConstraints,
+    SpecialTokens,
     SystemMessage,
     Tool,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.engine.base import Piece, SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 FOLDER = Path(__file__).parent / "runtime" / "data" / "templates"
@@ -151,7 +152,10 @@ SECOND = ToolCall("add_numbers", {"a": 1, "b": 2.5}, "Gh4Ij5Kl6")
 
 
 def talk(
-    *, text: str = "plain", expected: Expected | None = None, tools: tuple[Tool, ...] = TOOLS
+    *,
+    text: str = "plain",
+    expected: ReplyConstraints | None = None,
+    tools: tuple[Tool, ...] = TOOLS,
 ) -> ChatRequest:
     """Return a conversation with two calls and their results; ``text`` stands in all of it."""
     first = ToolCall(FIRST.name, {**FIRST.arguments, "city": f"Lima {text}"}, FIRST.id)
@@ -164,5 +168,5 @@ def talk(
             ToolMessage(SECOND, f"3.5 {text}"),
         ),
         tools,
-        expected or Expected(NAMES, 1),
+        expected or ReplyConstraints(NAMES, 1),
     )

@@ -103,7 +103,7 @@ def test_only_what_builds_the_compact_format_imports_the_planner() -> None:
     assert importing == {"toolsrv_runtime.solve"}
     probe = (
         "import sys, toolsrv_runtime.solve as solve; "
-        "from toolsrv_runtime.profile import Profile; "
+        "from toolsrv_runtime.profiles import Profile; "
         "solve.build_hints(Profile(name='chat', format='chat', context=1), None); "
         "print(*(one for one in sys.modules if one.startswith('toolsrv_runtime.planner')))"
     )

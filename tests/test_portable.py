@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from toolsrv import loopback
-from toolsrv.cli import rim
+from toolsrv.cli import error_handler
 from toolsrv_lab.finetune import seals
 from toolsrv_registry.errors import BusyError
 
@@ -134,9 +134,9 @@ import json, os, sys, tomllib
 from pathlib import Path, PureWindowsPath
 import yaml
 from toolsrv.clients.known import CLIENTS
-from toolsrv.clients.machine import Machine
+from toolsrv.clients.places import Machine
 from toolsrv.clients.register import connecting, registered
-from toolsrv.clients.started import start_of
+from toolsrv.clients.known import start_of
 home = Path(sys.argv[1])
 roaming, local = home / "App Data" / "Roaming", home / "App Data" / "Local"
 (local / "Packages" / "Claude_x1").mkdir(parents=True)
@@ -233,7 +233,7 @@ for name in ("cpu_affinity", "rlimit"):
 del psutil.RLIMIT_AS
 from toolsrv_registry.memory import scarce
 from toolsrv_registry.process import addresses_left, usable_cores
-from toolsrv_runtime.machine import Memory, available_memory, physical_cores, shortage
+from toolsrv_runtime.requirements import Memory, available_memory, physical_cores, shortage
 sys.platform = "darwin"
 assert usable_cores() == os.cpu_count()
 assert 1 <= physical_cores() <= os.cpu_count()
@@ -302,7 +302,7 @@ def test_redirected_output_of_windows_is_utf_8(
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="cp1252") for _ in range(2)]
     monkeypatch.setattr(sys, "stdout", streams[0])
     monkeypatch.setattr(sys, "stderr", streams[1])
-    rim._prepare_streams(system)
+    error_handler._prepare_streams(system)
     for stream in streams:
         assert (stream.encoding, stream.errors) == (encoding, "backslashreplace")
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from toolsrv_runtime import evidence
-from toolsrv_runtime.evidence.claims import Span, fold, stated
+from toolsrv_runtime.evidence.claims import ClaimSpan, fold, stated_spans
 from toolsrv_runtime.outcome import Claim
 from toolsrv_runtime.values import facts
 
@@ -47,7 +47,7 @@ def states(text: str, value: str, field: str = "") -> bool:
         return True
     if not any(map(str.isalnum, value)):
         return value in plain
-    spans = stated(value)
+    spans = stated_spans(value)
     return (
         bool(spans or value.strip())
         and all(_traced(plain, span) for span in spans)
@@ -55,27 +55,27 @@ def states(text: str, value: str, field: str = "") -> bool:
     )
 
 
-def _traced(text: str, span: Span) -> bool:
+def _traced(text: str, span: ClaimSpan) -> bool:
     """Whether the evidence module traces a claim of ``text`` to what a span says."""
     found = evidence.trace(text, "", [(1, span.text)]).supported
     return any(_near(claim, span) for claim in found) or _holds(_tokens(text), _tokens(span.text))
 
 
-def _near(claim: Claim, span: Span) -> bool:
+def _near(claim: Claim, span: ClaimSpan) -> bool:
     """Whether a claim states the whole of a span, with as many digits as it takes."""
     if span.kind != "number":
         return claim.kind == span.kind or claim.text.casefold() == span.text.casefold()
     if claim.how != "rounded":
         return claim.kind == "number"
     exact = span.numbers[0][0]
-    values = [number for one in stated(claim.text) for number, _ in one.numbers]
+    values = [number for one in stated_spans(claim.text) for number, _ in one.numbers]
     try:
         return any(abs(one - exact) <= abs(exact) * ROUNDING for one in values)
     except InvalidOperation:
         return False
 
 
-def _words(value: str, spans: Iterable[Span]) -> set[str]:
+def _words(value: str, spans: Iterable[ClaimSpan]) -> set[str]:
     """Return the words of a value that stand in none of its spans."""
     rest = list(value)
     for span in spans:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.atomic import fresh_text
+from toolsrv_runtime.files import open_atomic_text
 
 Json = dict[str, Any]
 
@@ -69,7 +69,7 @@ def write_card(model: Path, made: Mapping[str, Any], file: Json, figures: Json) 
     files = [model.with_name(f"{stem}.card{end}") for end in (".json", ".md")]
     texts = (json.dumps(card, indent=2, ensure_ascii=False) + "\n", markdown(card))
     for path, text in zip(files, texts, strict=True):
-        with fresh_text(path) as written:
+        with open_atomic_text(path) as written:
             written.write(text)
     return files
 

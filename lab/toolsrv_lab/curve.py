@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import read_journal
 from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_runtime.atomic import check_target, fresh_bytes
+from toolsrv_runtime.files import check_target, open_atomic
 
 CURVE, LOG, PICTURE = "curve.jsonl", "log.jsonl", "curve.svg"
 
@@ -202,5 +202,5 @@ def _picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
         yield made
         kind = path.suffix.removeprefix(".")
         more = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 160}
-        with fresh_bytes(path) as file:
+        with open_atomic(path) as file:
             made.savefig(file, format=kind, **more)

@@ -23,8 +23,7 @@ from toolsrv_lab.nano.rows import about_shards, shards
 from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 from toolsrv_lab.versions import versions
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.checkpoint import atomic_file, convert
 from toolsrv_runtime.convert.quantize import QuantType, quantize
 
 CARD_KEY = "toolsrv.card_sha256"
@@ -106,7 +105,7 @@ def release(run: Path, wanted: Wanted) -> Released:
         small = Path(scratch) / "small.gguf"
         quantize(whole, small, wanted.type)
         whole.unlink()
-        with fresh_file(target) as fresh:
+        with atomic_file(target) as fresh:
             label(small, fresh, _labels(made))
     files = write_card(target, made, {"type": wanted.type}, figures)
     about = json.loads(files[0].read_text("utf-8"))["file"]

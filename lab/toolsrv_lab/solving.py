@@ -23,8 +23,7 @@ from toolsrv_lab.answer_values import states
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.calls.spool import Spool
+from toolsrv_runtime.calls.result import Consent, Spool
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.values import facts

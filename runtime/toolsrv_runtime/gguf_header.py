@@ -1,7 +1,7 @@
-"""The head of a GGUF file, read without llama.cpp: metadata, and how long the file must be.
+"""Read the header of a GGUF file without llama.cpp: metadata, and the expected file length.
 
-Long arrays (the vocabulary) are stepped over. Source: the GGUF specification of ggml, versions 2
-and 3. Says nothing about whether the model can be run.
+Long arrays (the vocabulary) are skipped. Source: the GGUF specification of ggml, versions 2 and 3.
+Does not decide whether the model can be run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_runtime.errors import ModelError, NoModelFileError, NotAModelFileError
-from toolsrv_runtime.file_in import UnfitFileError, absence, open_file
+from toolsrv_runtime.files import UnfitFileError, describe_absence, open_file
 
 VERSIONS = (2, 3)
 HINT = "name a GGUF file; toolsrv model list shows those that have a name"
-AGAIN = "download or convert the model again"
+DOWNLOAD_AGAIN = "download or convert the model again"
 
 _MAGIC = b"GGUF"
 _MOST_ENTRIES = 1_000_000
@@ -45,7 +45,7 @@ _ALIGNMENT = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class GgufHeader:
     """``metadata`` without long arrays; ``size`` of the file in bytes.
 
     ``last`` is the tensor whose data come last: where they begin, values, GGML's type.
@@ -80,7 +80,7 @@ class Header:
         return start + values // block * size
 
 
-def read_header(path: Path, *, what: str = "model", hint: str = HINT) -> Header:
+def read_header(path: Path, *, what: str = "model", hint: str = HINT) -> GgufHeader:
     """Return the head of the file; ``what`` it should be, and ``hint``, are for messages.
 
     Raises:
@@ -110,7 +110,9 @@ def check_start(path: Path) -> None:
 def _unreadable(path: Path, error: OSError, what: str, hint: str) -> ModelError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         if path.is_symlink():
-            return NoModelFileError(f"the {what} file {str(path)!r} {absence(path)}", hint=hint)
+            return NoModelFileError(
+                f"the {what} file {str(path)!r} {describe_absence(path)}", hint=hint
+            )
         return NoModelFileError(f"there is no {what} file {str(path)!r}", hint=hint)
     if isinstance(error, IsADirectoryError):
         return NotAModelFileError(f"{str(path)!r} is a folder, no {what} file", hint=hint)
@@ -120,11 +122,11 @@ def _unreadable(path: Path, error: OSError, what: str, hint: str) -> ModelError:
 
 def _check_start(path: Path, start: bytes, hint: str) -> None:
     if not start:
-        raise NotAModelFileError(f"{str(path)!r} is empty (0 bytes)", hint=AGAIN)
+        raise NotAModelFileError(f"{str(path)!r} is empty (0 bytes)", hint=DOWNLOAD_AGAIN)
     if start[:4] != _MAGIC:
         raise NotAModelFileError(f"{str(path)!r} is not a GGUF file", hint=hint)
     if len(start) < 8:
-        raise ModelError(f"{str(path)!r} ends after {len(start)} bytes", hint=AGAIN)
+        raise ModelError(f"{str(path)!r} ends after {len(start)} bytes", hint=DOWNLOAD_AGAIN)
     version = int.from_bytes(start[4:8], "little")
     if version in VERSIONS:
         return
@@ -142,14 +144,14 @@ def _check_start(path: Path, start: bytes, hint: str) -> None:
     )
 
 
-def _read(path: Path, data: mmap.mmap, size: int) -> Header:
+def _read(path: Path, data: mmap.mmap, size: int) -> GgufHeader:
     try:
         reader = _Reader(data)
         tensors, entries = reader.number("Q"), reader.number("Q")
         if max(tensors, entries) > _MOST_ENTRIES:
             raise ModelError(
                 f"the head of {str(path)!r} is damaged: {tensors} tensors, {entries} entries",
-                hint=AGAIN,
+                hint=DOWNLOAD_AGAIN,
             )
         metadata = {}
         for _ in range(entries):
@@ -159,14 +161,14 @@ def _read(path: Path, data: mmap.mmap, size: int) -> Header:
     except (struct.error, IndexError, KeyError, ValueError, OverflowError):
         raise ModelError(
             f"{str(path)!r} is damaged or incomplete: its head cannot be read to the end",
-            hint=AGAIN,
+            hint=DOWNLOAD_AGAIN,
         ) from None
     alignment = metadata.get("general.alignment", _ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
         alignment = _ALIGNMENT
     start = -(-reader.at // alignment) * alignment
     place = None if last is None else (start + last[0], *last[1:])
-    return Header(path, metadata, tensors, size, place)
+    return GgufHeader(path, metadata, tensors, size, place)
 
 
 class _Reader:

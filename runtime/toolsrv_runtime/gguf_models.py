@@ -11,38 +11,39 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.convert.adapter import AdapterInfo, inspect_adapter, open_base, read_adapter
-from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.engine.devices import (
+from toolsrv_runtime.engine.hardware import (
     Placement,
     backends,
     devices,
     gpu_hardware,
-    place,
+    place_layers,
     shared_memory,
 )
-from toolsrv_runtime.engine.states import StateStore
+from toolsrv_runtime.engine.prefix_cache import StateStore
 from toolsrv_runtime.errors import ModelError, ProfileError
-from toolsrv_runtime.footprint import (
+from toolsrv_runtime.gguf_header import GgufHeader, read_header
+from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.profiles.builtin import ModelFacts, check_profile
+from toolsrv_runtime.profiles.choose import choose_profile
+from toolsrv_runtime.requirements import (
+    NO_MEMORY,
     Footprint,
+    ProcessMemory,
+    available_memory,
     batch_for,
-    footprint,
+    check_decoder,
+    check_model_header,
+    check_weights_fit,
+    estimate_footprint,
+    explain_load_error,
+    fit_cells,
     further_cells,
+    is_recurrent,
+    physical_cores,
     resident_cells,
-)
-from toolsrv_runtime.gguf_header import Header, read_header
-from toolsrv_runtime.machine import NOTHING, Memory, available_memory, physical_cores
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import ModelFacts, check_profile
-from toolsrv_runtime.suitable import (
-    check_header,
-    check_loaded,
-    check_room,
-    fitting_cells,
-    parts,
-    refused,
-    whole_sequences,
+    split_parts,
 )
 
 _MODELS = Path(__file__).parent / "models"
@@ -117,17 +118,17 @@ def inspect_model(
     """
     path = path or SHIPPED_MODEL
     header = read_header(path)
-    check_header(header)
+    check_model_header(header)
     applied = inspect_adapter(adapter) if adapter is not None else None
     import llama_cpp  # noqa: PLC0415 - heavy
 
     model = _open(header)
     try:
-        check_loaded(llama_cpp, model, path)
+        check_decoder(llama_cpp, model, path)
         if adapter is not None:
             _try_adapter(model, path, adapter)
         facts = _facts(llama_cpp, model, path)
-        chosen, reasons = choose(facts, asked=profile, folder=profiles)
+        chosen, reasons = choose_profile(facts, asked=profile, folder=profiles)
         problem, remedy = _problem(chosen, facts)
         calls = ""
         if chosen.format == "chat" and not problem:
@@ -136,7 +137,7 @@ def inspect_model(
             except ModelError as error:
                 problem, remedy = error.message, error.hint
         vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
-        size = sum(one.stat().st_size for one in parts(path))
+        size = sum(one.stat().st_size for one in split_parts(path))
         if applied is not None:
             size += applied.size_bytes
         layers = llama_cpp.llama_model_n_layer(model)
@@ -160,7 +161,7 @@ def inspect_model(
             device=placement.device,
             gpu_note=placement.why,
             gpu_remedy=placement.remedy,
-            shares_branches=not whole_sequences(llama_cpp, model),
+            shares_branches=not is_recurrent(llama_cpp, model),
             memory=memory,
             problem=problem,
             remedy=remedy,
@@ -186,7 +187,7 @@ def _try_adapter(model: Any, path: Path, adapter: Path) -> None:
 def _call_syntax(model: Any, profile: Profile) -> str:
     """Return how a chat model writes calls. Raises ModelError: its template does not work."""
     from toolsrv_runtime.engine.vocabulary import Vocabulary  # noqa: PLC0415 - heavy
-    from toolsrv_runtime.templates.chat_template import check_template  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.templates.rendering import check_template  # noqa: PLC0415 - heavy
     from toolsrv_runtime.templates.tool_template import ToolTemplate  # noqa: PLC0415 - heavy
 
     source, place = profile.chat_template, profile.chat_template_from
@@ -206,7 +207,7 @@ def load_engine(
     profiles: Path | None = None,
     states: Path | None = None,
     states_bytes: int = 1 << 30,
-    program: Memory = NOTHING,
+    program: ProcessMemory = NO_MEMORY,
     adapter: Path | None = None,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
@@ -236,7 +237,7 @@ def load_engine(
     if info.gpu_layers and not shared_memory():
         memory = memory.on_host(info.gpu_layers, info.layers)
     available = available_memory(program)
-    cells = fitting_cells(
+    cells = fit_cells(
         path,
         memory,
         context=chosen.context,
@@ -287,14 +288,14 @@ def load_engine(
 
 
 def _placed(
-    header: Header, profile: Profile, size: int, vocabulary: int, layers: int
+    header: GgufHeader, profile: Profile, size: int, vocabulary: int, layers: int
 ) -> tuple[Footprint, Placement]:
     """Return what a model takes, and where it is computed."""
-    from toolsrv_runtime.engine.context import attention  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.engine.context import uses_flash_attention  # noqa: PLC0415 - heavy
 
     def needs(*, gpu: bool) -> Footprint:
-        flash = attention(profile.flash_attention, profile.kv_type, gpu=gpu) is not False
-        return footprint(
+        flash = uses_flash_attention(profile.flash_attention, profile.kv_type, gpu=gpu) is not False
+        return estimate_footprint(
             header,
             weights=size,
             vocabulary=vocabulary,
@@ -304,7 +305,7 @@ def _placed(
         )
 
     on_gpu = needs(gpu=True)
-    placement = place(
+    placement = place_layers(
         asked=profile.gpu_layers,
         layers=layers,
         needs=on_gpu,
@@ -316,15 +317,15 @@ def _placed(
     return (on_gpu if placement.gpu_layers else needs(gpu=False)), placement
 
 
-def _open(header: Header) -> Any:
+def _open(header: GgufHeader) -> Any:
     """Open a file with its tensors, so that a damaged one is found now."""
     from toolsrv_runtime.engine.context import open_model  # noqa: PLC0415 - heavy
 
     try:
         return open_model(header.path, repack=False)
     except ModelError as error:
-        check_room(header, available_memory())
-        raise refused(header, error) from None
+        check_weights_fit(header, available_memory())
+        raise explain_load_error(header, error) from None
 
 
 def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:

@@ -1,16 +1,62 @@
-"""How to solve: the strategy of the search, its size, its budget. Plain frozen data."""
+"""Options of a solve: search strategy, search size, budget, and the earlier runs that it continues.
+
+Plain frozen data. Where an earlier run is stored is not known here.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.contract.earlier import Earlier
 from toolsrv_runtime.outcome import Limits
-from toolsrv_runtime.profile import MOST_CANDIDATES, SORTED
+from toolsrv_runtime.profiles import MAX_CANDIDATES, SORTED_NAMES
+
+KNOWN_LIMIT = 40_000
+"""Characters of one response that count as known."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCall:
+    """A call that succeeded. ``function`` is the name that its model used, ``response`` its body."""
+
+    api_id: str
+    function: str
+    arguments: dict[str, Any]
+    response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """One run.
+
+    ``answer`` may be partial or empty, ``calls`` are in the order in which they were made, ``run_id``
+    is the name of whoever keeps it.
+    """
+
+    task: str
+    answer: str
+    calls: tuple[EarlierCall, ...] = ()
+    run_id: str = ""
+
+    @property
+    def known(self) -> str:
+        """All that it says, as text: an answer may rest on it."""
+        said = [self.task, self.answer]
+        for call in self.calls:
+            response = call.response
+            text = (
+                response
+                if isinstance(response, str)
+                else json.dumps(response, ensure_ascii=False, default=str)
+            )
+            said.append(text[:KNOWN_LIMIT])
+        return "\n".join(filter(None, said))
+
 
 Strategy = Literal["dfsdt", "dfs", "react", "cot"]
 StrategyName = Literal["dfsdt", "dfs", "react", "cot", "plan"]
@@ -84,7 +130,7 @@ class SolveOptions(BaseModel):
     chains: int = Field(default=5, ge=1, le=32)
     width: int = Field(default=2, ge=1, le=8)
     depth: int = Field(default=24, ge=3, le=96)
-    candidates: int | None = Field(default=None, ge=1, le=MOST_CANDIDATES)
+    candidates: int | None = Field(default=None, ge=1, le=MAX_CANDIDATES)
     limits: Limits = Limits()
     seed: int = 0
     category: str | None = None
@@ -93,11 +139,11 @@ class SolveOptions(BaseModel):
     retry_root: bool = True
     close_repeats: bool = True
     close_search: bool = True
-    switches: Annotated[frozenset[Switch] | None, SORTED] = None
-    aids: Annotated[frozenset[str] | None, SORTED] = None
+    switches: Annotated[frozenset[Switch] | None, SORTED_NAMES] = None
+    aids: Annotated[frozenset[str] | None, SORTED_NAMES] = None
     votes: int = Field(default=1, ge=1, le=MOST_VOTES)
     verify: bool = False
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierRun, ...] = ()
     keep_on_fault: bool = True
 
     @model_validator(mode="before")

@@ -9,26 +9,23 @@ from collections.abc import Callable
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime import events
+from toolsrv_runtime import TASK_LIMIT, outcome
 from toolsrv_runtime import outcome as out
-from toolsrv_runtime.answers.prompts import Prompts
-from toolsrv_runtime.calling import ApiCaller
-from toolsrv_runtime.calls.result import Ask
-from toolsrv_runtime.contract.chat import ChatModel
-from toolsrv_runtime.contract.hints import TaskHints
-from toolsrv_runtime.contract.questions import AskValue
-from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.fidelity import Fidelity
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Configurable, Format, Prior, Verifier
-from toolsrv_runtime.limits import TASK_LIMIT
+from toolsrv_runtime.agent.call_executor import ApiCaller
+from toolsrv_runtime.agent.candidates import ApiRetriever
+from toolsrv_runtime.agent.run import Run
+from toolsrv_runtime.agent.state import Budget
+from toolsrv_runtime.calls.result import AskConsent
+from toolsrv_runtime.contract.format import Configurable, Format, Reranker, Verifier
+from toolsrv_runtime.contract.hints import AskValue, TaskHints
+from toolsrv_runtime.contract.models import ChatModel, Engine
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.run import Run
-from toolsrv_runtime.search.budget import Budget
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.toolbench.prompts import Prompts
+from toolsrv_runtime.toolbench.reference import ReferenceMode
 
-__all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format", "build_hints"]
+__all__ = ["TASK_LIMIT", "ApiRetriever", "SolveOptions", "Solver", "build_format", "build_hints"]
 
 
 VOTE_TEMPERATURE = 0.5
@@ -39,13 +36,13 @@ def build_format(
     engine: Engine | ChatModel,
     profile: Profile,
     *,
-    prior: Prior | None,
+    prior: Reranker | None,
     prompts: Prompts | None = None,
-    fidelity: Fidelity | None = None,
+    fidelity: ReferenceMode | None = None,
 ) -> Format:
     """Return the format a profile names; every chat model has the same agent."""
     if not isinstance(engine, ChatModel) and profile.format == "toolllama":
-        from toolsrv_runtime.formats.toolllama import ToolllamaFormat  # noqa: PLC0415 - one family
+        from toolsrv_runtime.toolbench.toolllama import ToolllamaFormat  # noqa: PLC0415 - one family
 
         return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
     if not isinstance(engine, ChatModel) and profile.format == "compact":
@@ -66,10 +63,10 @@ def build_format(
     return ChatAgent(LocalChatModel(engine, template), profile, prior=prior)
 
 
-def build_hints(profile: Profile, prior: Prior) -> TaskHints:
+def build_hints(profile: Profile, prior: Reranker) -> TaskHints:
     """Return the rules for the compact model, for every other what the matcher sees."""
     if profile.format != "compact":
-        from toolsrv_runtime.agent.hints import MatcherHints  # noqa: PLC0415 - symmetry
+        from toolsrv_runtime.agent.coverage import MatcherHints  # noqa: PLC0415 - symmetry
 
         return MatcherHints(prior)
     from toolsrv_runtime.planner.hints import PlannerHints  # noqa: PLC0415 - of one model
@@ -78,7 +75,7 @@ def build_hints(profile: Profile, prior: Prior) -> TaskHints:
     return PlannerHints(own_prior(prior))
 
 
-def _finder(profile: Profile, finder: Finder) -> Finder:
+def _finder(profile: Profile, finder: ApiRetriever) -> ApiRetriever:
     """Return the finder that a model of this profile solves with."""
     if profile.format != "compact":
         return finder
@@ -87,7 +84,7 @@ def _finder(profile: Profile, finder: Finder) -> Finder:
     return OwnFinder(finder)
 
 
-def ignore(event: events.Event) -> None:
+def ignore(event: outcome.Event) -> None:
     """Do nothing with an event."""
 
 
@@ -97,19 +94,19 @@ class Solver:
     def __init__(
         self,
         *,
-        retriever: Finder,
+        retriever: ApiRetriever,
         engine: Engine | ChatModel,
         profile: Profile,
         caller: ApiCaller,
         prompts: Prompts | None = None,
-        fidelity: Fidelity | None = None,
+        fidelity: ReferenceMode | None = None,
     ) -> None:
         """Take the parts; ``prompts`` and ``fidelity`` are for models of ToolLLaMA's format."""
         self._retriever = retriever = _finder(profile, retriever)
         self._engine = engine
         self._profile = profile
         self._caller = caller
-        self._fidelity = fidelity or Fidelity()
+        self._fidelity = fidelity or ReferenceMode()
         self._format = build_format(
             engine, profile, prior=retriever, prompts=prompts, fidelity=fidelity
         )
@@ -120,9 +117,9 @@ class Solver:
         task: str,
         options: SolveOptions = SolveOptions(),  # noqa: B008 - frozen
         *,
-        on_event: Callable[[events.Event], None] = ignore,
+        on_event: Callable[[outcome.Event], None] = ignore,
         stop: Stop | None = None,
-        ask: Ask | None = None,
+        ask: AskConsent | None = None,
         ask_value: AskValue | None = None,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.
@@ -156,7 +153,7 @@ class Solver:
                 hint="name another model (--model), or leave out --verify and read what the "
                 "evidence check says of the answer",
             )
-        if self._fidelity.told and self._profile.format != "toolllama":
+        if self._fidelity.label and self._profile.format != "toolllama":
             raise UsageError(
                 f"ToolBench's behaviour is that of ToolLLaMAs, and {self._engine.name} is of the "
                 f"format {self._format.name}",
@@ -170,9 +167,9 @@ class Solver:
             number: int,
             each: SolveOptions,
             caller: ApiCaller,
-            listener: Callable[[events.Event], None],
+            listener: Callable[[outcome.Event], None],
             budget: Budget | None,
-            asks: Ask | None,
+            asks: AskConsent | None,
         ) -> Run:
             profile, form = self._drawn(each, number)
             return Run(
@@ -185,11 +182,11 @@ class Solver:
                 listener,
                 outer,
                 offered=each.candidates or profile.candidates,
-                most_offered=profile.most_candidates,
+                most_offered=profile.max_candidates,
                 calls_per_turn=profile.calls_per_turn,
                 hints=self._hints,
                 anew_after_give_up=profile.anew_after_give_up,
-                draws=profile.draws,
+                draws=profile.samples,
                 ask=asks,
                 ask_value=ask_value if options.votes == 1 else None,
                 budget=budget,
@@ -197,9 +194,9 @@ class Solver:
 
         if options.votes == 1:
             return await make(0, options, self._caller, on_event, None, ask).run()
-        from toolsrv_runtime.voting import voted  # noqa: PLC0415 - seldom
+        from toolsrv_runtime.agent.run import solve_with_votes  # noqa: PLC0415 - seldom
 
-        return await voted(options, make, self._caller, ask, on_event)
+        return await solve_with_votes(options, make, self._caller, ask, on_event)
 
     def _chosen(self, options: SolveOptions) -> SolveOptions:
         """Return options with the profile's switches and aids where none are named.

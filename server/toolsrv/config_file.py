@@ -1,6 +1,8 @@
-"""The TOML settings file: reading it, and changing one line of it without losing the rest.
+"""The settings file and the data folder: where they are, how their files are written.
 
-It owns the file's text; what the keys mean is known to ``settings``.
+Reads the TOML settings file, changes one line of it and keeps the rest. Writes files atomically and
+holds lock files in the data folder. ``settings`` knows what the keys mean. Imports no pydantic:
+``toolsrv serve`` needs this before the first setting is read.
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ import os
 import re
 import tempfile
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.file_lock import acquire_lock
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -163,3 +169,67 @@ def _line_of(text: str, key: str) -> tuple[list[str], int | None]:
 
 def _first_table(lines: list[str]) -> int:
     return next((at for at, old in enumerate(lines) if old.lstrip().startswith("[")), len(lines))
+
+
+PREFIX = "TOOLSRV_"
+CONFIG_VARIABLE = f"{PREFIX}CONFIG"
+_DATA_VARIABLE = f"{PREFIX}DATA_DIR"
+
+
+def config_path(flags: Mapping[str, Any] | None = None) -> Path:
+    """Return the TOML file's place; it need not exist.
+
+    Raises:
+        UsageError: the data folder, in which it would be, has a blank name or is a file.
+    """
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named).expanduser().absolute()
+    moved = _moved(flags)
+    if moved and not str(moved).strip():
+        raise UsageError(f"{_DATA_VARIABLE} names no folder", hint="name one, or unset it")
+    place = moved or platformdirs.user_config_dir("toolsrv", appauthor=False)
+    folder = Path(place).expanduser().absolute()
+    if moved and folder.is_file():
+        raise UsageError(
+            f"the data folder {folder} is a file",
+            hint=f"name a folder with --data-dir or {_DATA_VARIABLE}",
+        )
+    return folder / "config.toml"
+
+
+def data_folder(flags: Mapping[str, Any] | None = None) -> Path:
+    """Return the data folder of a flag, the environment or the settings file; it need not exist.
+
+    Raises:
+        UsageError: as ``config_path``, or the settings file is not TOML.
+        DataError: the settings file cannot be read.
+    """
+    if moved := _moved(flags):
+        return Path(moved).expanduser().absolute()
+    file = config_path(flags)
+    if named := read(file).get("data_dir"):
+        return file.parent / Path(str(named)).expanduser()
+    return Path(platformdirs.user_data_dir("toolsrv", appauthor=False)).absolute()
+
+
+def _moved(flags: Mapping[str, Any] | None) -> Any:
+    return (flags or {}).get("data_dir") or os.environ.get(_DATA_VARIABLE)
+
+
+@contextlib.contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path`` in the block; wait for whoever holds it.
+
+    Raises:
+        DataError: Its folder cannot be used.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        held = acquire_lock(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot use the folder {path.parent}: {error.strerror}",
+            hint="name another data folder with --data-dir",
+        ) from None
+    with held:
+        yield

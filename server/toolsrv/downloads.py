@@ -19,8 +19,8 @@ from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.file_names import portable_name
 
 if TYPE_CHECKING:
-    from toolsrv_runtime.calls.addresses import Addresses
-    from toolsrv_runtime.hub.listing import RemoteFile
+    from toolsrv_runtime.calls.addresses import AddressResolver
+    from toolsrv_runtime.hub import RemoteFile
 
 FOLDER = "downloads"
 """Where they lie in a data folder."""
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class Download:
     """A file that is here and whole, and where it came from."""
 
     path: Path
@@ -42,14 +42,14 @@ def endpoint() -> str | None:
     return os.environ.get("HF_ENDPOINT") or None
 
 
-def bring_published(source: Published, data_dir: Path, progress: Progress) -> Brought:
+def fetch_published(source: Published, data_dir: Path, progress: Progress) -> Download:
     """Bring a published file from its hub; one that is here and right is not brought again.
 
     Raises:
         UsageError: It is not at a hub; says where it is.
         NotFoundError, DataError, BusyError: As ``hub.pull``.
     """
-    from toolsrv_runtime.hub.pull import pull, sha256
+    from toolsrv_runtime.hub.download import file_sha256, pull
 
     if not source.repo:
         raise UsageError(
@@ -59,7 +59,7 @@ def bring_published(source: Published, data_dir: Path, progress: Progress) -> Br
     file = _remote(source)
     folder = data_dir.joinpath(FOLDER, *map(portable_name, source.repo.split("/")))
     path = pull(file, folder, endpoint=endpoint(), progress=progress)
-    return Brought(
+    return Download(
         path,
         Origin(
             title=source.title,
@@ -67,7 +67,7 @@ def bring_published(source: Published, data_dir: Path, progress: Progress) -> Br
             file=source.file,
             revision=file.commit,
             size_bytes=file.size_bytes,
-            sha256=file.sha256 or sha256(path),
+            sha256=file.sha256 or file_sha256(path),
             licence=source.licence or _licence(source),
         ),
     )
@@ -75,8 +75,7 @@ def bring_published(source: Published, data_dir: Path, progress: Progress) -> Br
 
 def _remote(source: Published) -> RemoteFile:
     """Return the file as the table knows it, or as the hub's headers describe it."""
-    from toolsrv_runtime.hub.listing import RemoteFile
-    from toolsrv_runtime.hub.resolve import remote_file
+    from toolsrv_runtime.hub import RemoteFile, remote_file
 
     if source.sha256 and source.size_bytes is not None:
         return RemoteFile(
@@ -99,7 +98,7 @@ def _remote(source: Published) -> RemoteFile:
 
 def _licence(source: Published) -> str:
     """Return the licence that the hub states; the file is here, so silence is no fault."""
-    from toolsrv_runtime.hub.resolve import dataset_licence
+    from toolsrv_runtime.hub import dataset_licence
 
     try:
         return dataset_licence(source.repo, endpoint=endpoint())
@@ -107,16 +106,16 @@ def _licence(source: Published) -> str:
         return ""
 
 
-def bring_web(
-    url: str, data_dir: Path, addresses: Addresses, *, sha256: str, progress: Progress
-) -> Brought:
+def fetch_web(
+    url: str, data_dir: Path, addresses: AddressResolver, *, sha256: str, progress: Progress
+) -> Download:
     """Bring the file at a web address, held to ``sha256`` where that is given.
 
     Raises:
         UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.web`` and ``hub.pull``.
     """
-    from toolsrv_runtime.hub import pull
-    from toolsrv_runtime.hub.web import UnsizedError, fetch_web, web_file
+    from toolsrv_runtime.hub import download
+    from toolsrv_runtime.hub.download import UnsizedError, fetch_web, web_file
 
     place = urlsplit(url)
     folder = data_dir / FOLDER / portable_name(place.netloc.replace(":", "_"))
@@ -125,15 +124,15 @@ def bring_web(
     except UnsizedError:
         return _bring_unsized(url, folder, addresses, sha256=sha256.lower())
     if not sha256:  # nothing says whether what was brought before is still what stands there
-        (folder / pull.file_name(file)).unlink(missing_ok=True)
-    path = pull.pull(
+        (folder / download.file_name(file)).unlink(missing_ok=True)
+    path = download.pull(
         file, folder, progress=progress, fetch=lambda one, sink: fetch_web(one, sink, addresses)
     )
-    return Brought(path, _origin(url, file.name, path))
+    return Download(path, _origin(url, file.name, path))
 
 
-def _bring_unsized(url: str, folder: Path, addresses: Addresses, *, sha256: str) -> Brought:
-    from toolsrv_runtime.hub.web import fetch_unsized
+def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256: str) -> Download:
+    from toolsrv_runtime.hub.download import fetch_unsized
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,10 +144,10 @@ def _bring_unsized(url: str, folder: Path, addresses: Addresses, *, sha256: str)
         raise DataError(
             f"{url} has the SHA-256 {origin.sha256}, not {sha256}", hint="check the digest"
         )
-    return Brought(path, origin)
+    return Download(path, origin)
 
 
-def bring_local(path: Path, *, sha256: str = "", source: Published | None = None) -> Brought:
+def check_local(path: Path, *, sha256: str = "", source: Published | None = None) -> Download:
     """Return a file of this disk, held to the digest of ``source`` or ``sha256``.
 
     Raises:
@@ -165,20 +164,20 @@ def bring_local(path: Path, *, sha256: str = "", source: Published | None = None
             hint="get it again; to take another version as it is: toolsrv catalog import PATH",
         )
     if source is None:
-        return Brought(path, origin)
+        return Download(path, origin)
     known = {"title": source.title, "licence": source.licence}
     if source.sha256:
         known |= {"address": source.repo, "revision": source.revision}
-    return Brought(path, origin.model_copy(update=known))
+    return Download(path, origin.model_copy(update=known))
 
 
 def _origin(address: str, name: str, path: Path) -> Origin:
-    from toolsrv_runtime.hub.pull import sha256
+    from toolsrv_runtime.hub.download import file_sha256
 
     return Origin(
         title=name,
         address=address,
         file=name,
         size_bytes=path.stat().st_size,
-        sha256=sha256(path),
+        sha256=file_sha256(path),
     )

@@ -1,6 +1,7 @@
-"""What ``toolsrv doctor`` looks at: each check says what it found, and what to do next.
+"""The checks of ``toolsrv doctor``: each says what it found and what to do next.
 
-A check never raises for what it is there to find. Prints nothing.
+Checks this process, its own server on stdio, and the registered clients. A check never raises for
+what it is there to find. Prints nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,18 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict
 
 import toolsrv
+from toolsrv.clients.known import ServerCommand
+from toolsrv.clients.places import Machine
+from toolsrv.clients.registrations import (
+    SLOW_S,
+    Examiner,
+    Registration,
+    RegistrationStatus,
+    UnreadableFile,
+    handshake_status,
+    registrations,
+    static_status,
+)
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
@@ -78,7 +91,7 @@ def _versions(bench: Workbench) -> Finding:
 
 
 def _data_folder(bench: Workbench) -> Finding:
-    from toolsrv_runtime.footprint import told
+    from toolsrv_runtime.requirements import format_bytes
 
     folder = bench.settings.data_dir
     other = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
@@ -89,7 +102,7 @@ def _data_folder(bench: Workbench) -> Finding:
     except OSError as error:
         found = f"cannot write into {folder}: {error.strerror}"
         return Finding(check="data folder", state="fail", found=found, next=other)
-    found = f"{folder}, {told(free)} free"
+    found = f"{folder}, {format_bytes(free)} free"
     if free < LEAST_FREE:
         return Finding(check="data folder", state="warn", found=found, next="free some space")
     return Finding(check="data folder", state="ok", found=found)
@@ -149,7 +162,7 @@ def measure_model(bench: Workbench) -> Finding:
     """
     if isinstance(bench.settings.model, str):
         return _special(bench, bench.settings.model)
-    from toolsrv_runtime.engine.base import Piece
+    from toolsrv_runtime.contract.models import Piece
 
     started = time.perf_counter()
     engine, profile = bench.engine()
@@ -174,9 +187,9 @@ def measure_model(bench: Workbench) -> Finding:
 
 def _special(bench: Workbench, model: str) -> Finding:
     """Ask each server for its models and a short reply; read a script; a client's model is its own."""
-    from toolsrv.models import SAMPLING
-    from toolsrv_runtime.models.openai.load import inspect_servers
-    from toolsrv_runtime.models.openai.place import is_url
+    from toolsrv.model_list import SAMPLING
+    from toolsrv_runtime.models.openai import is_url
+    from toolsrv_runtime.models.openai.chat import inspect_servers
 
     if model == SAMPLING:
         return Finding(check="model", state="ok", found=f"{model}: the MCP client's own")
@@ -199,7 +212,7 @@ def _prompts(bench: Workbench) -> Finding:
 
 
 def _cores(bench: Workbench) -> Finding:
-    from toolsrv_runtime.machine import physical_cores
+    from toolsrv_runtime.requirements import physical_cores
 
     cores, threads = physical_cores(), bench.settings.threads
     found = f"{cores} physical, {threads or 'automatic'} threads"
@@ -211,7 +224,7 @@ def _cores(bench: Workbench) -> Finding:
 
 def _device(bench: Workbench) -> Finding:
     """Say where the model is computed, and what keeps it off a GPU."""
-    from toolsrv.loading import with_adapter
+    from toolsrv.model_loading import with_adapter
     from toolsrv.settings import profiles_folder
     from toolsrv_runtime.gguf_models import inspect_model
 
@@ -232,14 +245,14 @@ def _device(bench: Workbench) -> Finding:
 
 def _calls_today(bench: Workbench) -> Finding:
     """Say how many calls went to each host today (UTC), and what a limit leaves of them."""
-    from toolsrv.callers import usage
+    from toolsrv.calls.caller import usage
 
     counts = usage(bench.settings)
     try:
         called = counts.today()
     finally:
         counts.close()
-    shown = [f"{one.host}: {one.words}" for one in called[:HOSTS_SHOWN]]
+    shown = [f"{one.host}: {one.describe}" for one in called[:HOSTS_SHOWN]]
     more = len(called) - len(shown)
     found = "; ".join([*shown, *[f"{more} more hosts"] * (more > 0)]) or "none over the network"
     if any(one.left == 0 for one in called):
@@ -251,11 +264,11 @@ def _calls_today(bench: Workbench) -> Finding:
 def _log(bench: Workbench) -> Finding:
     """Name the logs of servers and the folder of fault logs, with their sizes."""
     from toolsrv.server_log import log_file
-    from toolsrv_runtime.footprint import told
+    from toolsrv_runtime.requirements import format_bytes
 
     folder = bench.settings.data_dir
     files = [log_file(folder, http=False), log_file(folder, http=True)]
-    found = [f"{one} ({told(one.stat().st_size)})" for one in files if one.is_file()]
+    found = [f"{one} ({format_bytes(one.stat().st_size)})" for one in files if one.is_file()]
     faults = sorted((folder / "faults").glob("*.log"))
     if faults:
         found.append(f"{len(faults)} fault logs in {faults[0].parent}, the last {faults[-1].name}")
@@ -264,7 +277,7 @@ def _log(bench: Workbench) -> Finding:
 
 
 def _keys(bench: Workbench) -> Finding:
-    from toolsrv.key_store import KeyStore
+    from toolsrv.calls.keys import KeyStore
 
     file = KeyStore(bench.settings.data_dir).path
     kept = f"kept in {file} (mode 0600)"
@@ -280,3 +293,43 @@ def _keys(bench: Workbench) -> Finding:
     if keeper.priority <= 0:  # its stand-in for none
         return Finding(check="keys", state="ok", found=f"{kept}: this system has no keyring")
     return Finding(check="keys", state="ok", found=f"kept by {keeper.name}")
+
+
+def examine_clients(own: ServerCommand, machine: Machine, *, tries: bool = True) -> list[Finding]:
+    """Return a finding for the server that ``own`` starts, and one for each registered client.
+
+    Every way of starting is tried by a real handshake, in each version of the protocol, so that the
+    first answers of those servers are kept. Blocks for some seconds. Without ``tries`` nothing is
+    started: only what the entries name is looked for.
+    """
+    examiner = Examiner() if tries else None
+    clients = [_client(one, examiner, machine) for one in registrations(machine)]
+    if not clients:
+        todo = "toolsrv connect --list"
+        clients = [Finding(check="clients", state="ok", found="none registered", next=todo)]
+    return [_own(own, examiner), *clients] if examiner else clients
+
+
+def _own(own: ServerCommand, examiner: Examiner) -> Finding:
+    try:
+        heard = examiner.start(own)
+    except ToolsrvError as error:
+        return Finding(check="server", state="fail", found=error.message, next=error.hint or "")
+    found = f"{handshake_status(heard)} on stdio"
+    if heard.seconds > SLOW_S:
+        todo = f"some clients wait {SLOW_S:g} s only: free some of the machine"
+        return Finding(check="server", state="warn", found=found, next=todo)
+    return Finding(check="server", state="ok", found=found)
+
+
+def _client(
+    one: Registration | UnreadableFile, examiner: Examiner | None, machine: Machine
+) -> Finding:
+    check = f"client {one.client.id}"
+    if isinstance(one, UnreadableFile):
+        return Finding(
+            check=check, state="warn", found=one.error.message, next=one.error.hint or ""
+        )
+    verdict = examiner.verdict(one, machine) if examiner else static_status(one)
+    verdict = verdict or RegistrationStatus("ok", f"{one.path}: not tried")
+    return Finding(check=check, state=verdict.state, found=verdict.found, next=verdict.fix)

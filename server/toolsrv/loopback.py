@@ -11,8 +11,7 @@ import secrets
 import socket
 from pathlib import Path
 
-from toolsrv.config_file import write_atomic
-from toolsrv.file_lock import alone
+from toolsrv.config_file import exclusive_lock, write_atomic
 from toolsrv.settings import TOKEN_VARIABLE
 from toolsrv_registry.errors import BusyError, ToolsrvError, UsageError
 
@@ -53,7 +52,7 @@ def _is_strong(token: str) -> bool:
 
 def _kept_token(file: Path, *, renew: bool) -> str:
     try:
-        with alone(file.with_suffix(".lock")):
+        with exclusive_lock(file.with_suffix(".lock")):
             kept = "" if renew else _private_text(file)
             if _is_strong(kept):
                 return kept

@@ -1,7 +1,8 @@
-"""The user's models: files under names, kept in ``<data_dir>/models``.
+"""Models by name: the user's list, and spellings that name no GGUF file.
 
-``models.json`` there says what each name stands for; files may lie elsewhere. Loads no model and
-downloads nothing.
+``<data_dir>/models/models.json`` maps names to files; files may lie elsewhere. A special spelling is
+a script, one or more servers, or the MCP client's own model. Downloads nothing; loads only what a
+special spelling names.
 """
 
 from __future__ import annotations
@@ -11,13 +12,67 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from toolsrv.config_file import write_atomic
-from toolsrv.file_lock import alone
-from toolsrv.models import SAMPLING, is_special
+from toolsrv.config_file import exclusive_lock, write_atomic
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv_runtime.contract.models import ChatModel, Engine
+    from toolsrv_runtime.profiles import Profile
+
+SAMPLING = "sampling"
+"""The MCP client's own model (``mcp_server.sampling``); only ``serve`` has a client."""
+
+_SCRIPT = "scripted:"
+
+
+def is_special(text: str) -> bool:
+    """Whether a text names no GGUF file.
+
+    Raises:
+        UsageError: it is an address that cannot be used.
+    """
+    from toolsrv_runtime.models.openai import is_url, parse_endpoints
+
+    if is_url(text):
+        parse_endpoints(text)
+        return True
+    return text == SAMPLING or text.startswith(_SCRIPT)
+
+
+def script_path(text: str) -> Path | None:
+    """Return the file of a script, None where a text names none."""
+    return Path(text.removeprefix(_SCRIPT)).expanduser() if text.startswith(_SCRIPT) else None
+
+
+def load_special(
+    model: str, *, engine_model: str, silence_s: float, within_s: float
+) -> tuple[Engine | ChatModel, Profile]:
+    """Return the model that a special spelling names, ready, and how it is run. Blocks.
+
+    ``engine_model``, ``silence_s`` and ``within_s`` are for servers: see ``load_servers``.
+
+    Raises:
+        NotFoundError: there is no such script.
+        DataError: the script cannot be used, or no server answers.
+        UsageError: the client's model is meant, and there is no client.
+    """
+    if model == SAMPLING:
+        raise UsageError(
+            "the model 'sampling' is an MCP client's own, and here is no client",
+            hint="use it with toolsrv serve; here name a GGUF file or a server with --model",
+        )
+    if (script := script_path(model)) is not None:
+        from toolsrv_runtime.models.scripted import load_script
+
+        return load_script(script)
+    from toolsrv_runtime.models.openai.chat import load_servers
+
+    return load_servers(model, model=engine_model, silence_s=silence_s, within_s=within_s)
+
 
 SHIPPED = "nano"
 """The name of the model that is used where none is named."""
@@ -128,12 +183,12 @@ class ModelList:
             NotFoundError: There is no such model.
             DataError: List or files cannot be written.
         """
-        from toolsrv_runtime.suitable import parts
+        from toolsrv_runtime.requirements import split_parts
 
         entry = self.get(name)
         ours = Path(entry.path).is_relative_to(self.folder.absolute())
         if ours:
-            for one in parts(Path(entry.path)):
+            for one in split_parts(Path(entry.path)):
                 one.unlink(missing_ok=True)
         with self._changing() as entries:
             entries[:] = [one for one in entries if one.name != name]
@@ -142,7 +197,7 @@ class ModelList:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[Entry]]:
         """Yield the list to change, alone; it is written, in order, when the block ends well."""
-        with alone(self.folder / ".lock"):
+        with exclusive_lock(self.folder / ".lock"):
             entries = self.entries()
             yield entries
             entries.sort(key=lambda one: one.name)

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.limits import TASK_LIMIT
+from toolsrv_runtime import TASK_LIMIT
 
 _ESCAPES = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement

@@ -33,8 +33,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from toolsrv import config_file, model_list, models
-from toolsrv.places import CONFIG_VARIABLE, PREFIX, config_path
+from toolsrv import config_file, model_list
+from toolsrv.config_file import CONFIG_VARIABLE, PREFIX, config_path
 from toolsrv_registry.errors import UsageError
 
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
@@ -251,7 +251,7 @@ class Settings(BaseSettings):
             return value
         if value in ("", model_list.SHIPPED):
             return None
-        if models.is_special(value):
+        if model_list.is_special(value):
             return value
         named = None
         if model_list.is_name(value) and "data_dir" in info.data:
@@ -294,7 +294,7 @@ class Settings(BaseSettings):
     def _is_limits(cls, value: Any) -> Any:
         value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
         if value and isinstance(value, str):
-            from toolsrv_runtime.calls.usage import DailyLimits
+            from toolsrv_runtime.calls.rate_limits import DailyLimits
 
             _accept(DailyLimits.parse, value)
         return value
@@ -303,9 +303,9 @@ class Settings(BaseSettings):
     @classmethod
     def _names_hosts(cls, value: str) -> str:
         if value:
-            from toolsrv_runtime.calls.addresses import parse_own
+            from toolsrv_runtime.calls.addresses import parse_own_hosts
 
-            _accept(parse_own, value)
+            _accept(parse_own_hosts, value)
         return value
 
     @field_validator("switches")
@@ -331,9 +331,9 @@ class Settings(BaseSettings):
     @classmethod
     def _names_differences(cls, value: str) -> str:
         if value:
-            from toolsrv_runtime.fidelity import parse_fidelity
+            from toolsrv_runtime.toolbench.reference import parse_reference_mode
 
-            _accept(parse_fidelity, value)
+            _accept(parse_reference_mode, value)
         return value
 
     @field_validator("chroma_url")
@@ -455,7 +455,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _is_no_path(model: str) -> bool:
-    return model_list.is_name(model) or models.is_special(model)
+    return model_list.is_name(model) or model_list.is_special(model)
 
 
 def _unacceptable(error: ValidationError, origins: Mapping[str, str]) -> UsageError:

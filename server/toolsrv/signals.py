@@ -12,8 +12,8 @@ def _present(*names: str) -> tuple[signal.Signals, ...]:
     return tuple(getattr(signal, one) for one in names if hasattr(signal, one))
 
 
-ENDING = _present("SIGTERM", "SIGHUP", "SIGBREAK")
-ENDING_SERVER = _present("SIGINT", "SIGTERM", "SIGBREAK")
+ENDING_SIGNALS = _present("SIGTERM", "SIGHUP", "SIGBREAK")
+SERVER_ENDING_SIGNALS = _present("SIGINT", "SIGTERM", "SIGBREAK")
 """What ends an MCP server in good order; a terminal that closes ends it at once."""
 
 
@@ -30,9 +30,9 @@ def exit_code(number: int) -> int:
     return 128 + number
 
 
-def heard() -> list[signal.Signals]:
+def active_signals() -> list[signal.Signals]:
     """Return those of ``ENDING`` that end a process now: nohup has SIGHUP ignored."""
-    return [one for one in ENDING if signal.getsignal(one) is signal.SIG_DFL]
+    return [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
 
 
 def number_of(error: BaseException) -> int:

@@ -12,28 +12,27 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toolsrv.background import in_thread
 from toolsrv.domains import domains, load_catalogs
-from toolsrv.loading import load_model, load_simulator
 from toolsrv.memory import OPENING, SEARCHING, SOLVING, check_memory
-from toolsrv.once import Once
+from toolsrv.model_loading import load_model, load_simulator
 from toolsrv.solve_options import solve_options
+from toolsrv.threads import Once, in_thread
 from toolsrv_registry.errors import DataError, MemoryShortError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
-    from toolsrv.readiness import Readiness
     from toolsrv.settings import Settings
+    from toolsrv.views.readiness import Readiness
     from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import Hit, SearchResult
     from toolsrv_registry.vectors import IndexStatus
-    from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
-    from toolsrv_runtime.contract.chat import ChatModel
-    from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.fidelity import Fidelity
-    from toolsrv_runtime.profile import Profile
-    from toolsrv_runtime.solve import SolveOptions, Solver
+    from toolsrv_runtime.contract.models import ChatModel, Engine
+    from toolsrv_runtime.options import SolveOptions
+    from toolsrv_runtime.profiles import Profile
+    from toolsrv_runtime.solve import Solver
+    from toolsrv_runtime.toolbench.prompts import Prompts
+    from toolsrv_runtime.toolbench.reference import ReferenceMode
 
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
@@ -116,7 +115,7 @@ class Workbench:
         Raises:
             UsageError: It is somebody else's chat model; otherwise as for ``model``.
         """
-        from toolsrv_runtime.contract.chat import ChatModel
+        from toolsrv_runtime.contract.models import ChatModel
 
         engine, profile = self.model()
         if isinstance(engine, ChatModel):
@@ -138,14 +137,14 @@ class Workbench:
                 not suffice.
         """
         check_memory(SOLVING, self.registry().store.size())
-        from toolsrv.kept_calls import KeptCalls
-        from toolsrv.offered import Offered
+        from toolsrv.calls.callable_apis import CallableRetriever
+        from toolsrv.calls.files import FileSavingCaller
         from toolsrv_runtime.solve import Solver
 
         registry, caller = self.searchable(), self.caller()
         engine, profile = model or self.model()
         return Solver(
-            retriever=Offered(
+            retriever=CallableRetriever(
                 registry,
                 lambda api: caller.can_call(api, asks=asks),
                 lambda api: caller.can_call(api, asks=True),
@@ -155,7 +154,7 @@ class Workbench:
             ),
             engine=engine,
             profile=profile,
-            caller=KeptCalls(caller, self.settings.data_dir, self.settings.download_bytes),
+            caller=FileSavingCaller(caller, self.settings.data_dir, self.settings.download_bytes),
             prompts=self.prompts() if profile.format == "toolllama" else None,
             fidelity=self.fidelity(),
         )
@@ -166,18 +165,18 @@ class Workbench:
         Raises:
             DataError: They are damaged.
         """
-        from toolsrv_runtime.answers.prompts import stored_prompts
+        from toolsrv_runtime.toolbench.prompts import stored_prompts
 
         return stored_prompts(self.settings.data_dir)
 
-    def fidelity(self) -> Fidelity:
+    def fidelity(self) -> ReferenceMode:
         """Return how far a solve follows ToolBench: in all, with other values where some are named."""
-        from toolsrv_runtime.fidelity import FAITHFUL, parse_fidelity
+        from toolsrv_runtime.toolbench.reference import REFERENCE, parse_reference_mode
 
-        named = parse_fidelity(self.settings.faithful_in)
+        named = parse_reference_mode(self.settings.faithful_in)
         if not self.settings.faithful:
             return named
-        return FAITHFUL.model_copy(update=named.model_dump(exclude_defaults=True))
+        return REFERENCE.model_copy(update=named.model_dump(exclude_defaults=True))
 
     def options(self, **given: Any) -> SolveOptions:
         """Return the solve's options: what is given (not ``None``), else the settings."""
@@ -210,7 +209,7 @@ class Workbench:
         """
         self._check(category, tool)
         registry = self.registry() if without_vectors else self.searchable()
-        from toolsrv_runtime.finder import READ
+        from toolsrv_runtime.agent.candidates import MOST_RERANKED
 
         retriever = registry.retriever
         find = partial(
@@ -225,16 +224,16 @@ class Workbench:
         page = find(limit, offset=offset)
         if callable_only:
             return self._callable(find, text, page, limit, offset, by_words=bool(without_vectors))
-        if page.named or offset >= READ:
+        if page.named or offset >= MOST_RERANKED:
             return page
-        found = find(max(READ, offset + limit))
+        found = find(max(MOST_RERANKED, offset + limit))
         read = found.reading.text or text  # the matcher knows no misspelt words and one language
         hits = self._ordered(found.hits, read, bool(without_vectors))
         return page.model_copy(update={"hits": _shown(hits, limit, offset)})
 
     def readiness(self, apis: Sequence[Api]) -> dict[str, Readiness]:
         """Return what each of some APIs has for a call now, by id; empty where it is not known."""
-        from toolsrv.readiness import readiness
+        from toolsrv.views.readiness import readiness
 
         return readiness(self.settings, self.registry().store, self.caller, apis)
 
@@ -248,17 +247,16 @@ class Workbench:
 
     def _ordered(self, hits: Sequence[Hit], text: str, by_words: bool) -> list[Hit]:
         """Return hits as a solve orders them, equals by what they have."""
-        from toolsrv_runtime.finder import READ, reranked
+        from toolsrv_runtime.agent.candidates import MOST_RERANKED, rerank
 
         match = self.registry().retriever.match
         if by_words:
             ranked = list(hits)
         else:
             ranked = [
-                one.hit.model_copy(update={"score": one.score})
-                for one in reranked(hits, text, match)
+                one.hit.model_copy(update={"score": one.score}) for one in rerank(hits, text, match)
             ]
-        return [*self._equals(ranked[:READ]), *ranked[READ:]]
+        return [*self._equals(ranked[:MOST_RERANKED]), *ranked[MOST_RERANKED:]]
 
     def _equals(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits with those that fit equally well by what a call of them has."""
@@ -314,7 +312,7 @@ class Workbench:
         Raises:
             DataError: they cannot be read.
         """
-        from toolsrv.fixed_values import FixedFile
+        from toolsrv.calls.catalog_files import FixedFile
 
         store = self.registry().store
         return FixedFile(self.settings.data_dir).as_called(api, lambda one: store.home(one)[0])
@@ -385,7 +383,7 @@ class Workbench:
         )
 
     def _make_caller(self) -> Caller:
-        from toolsrv.callers import make_caller
+        from toolsrv.calls.caller import make_caller
 
         simulator = self._simulator.get if self.settings.simulator else self.model
         return make_caller(self.settings, lambda: self.registry().store, simulator)

@@ -16,7 +16,7 @@ from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_catalogs.openapi_response import FIELDS
 from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
 from toolsrv_registry.store import Store
-from toolsrv_runtime.calls.compress import Budget, compressed
+from toolsrv_runtime.calls.compress import TextBudget, compress
 
 PET = {
     "type": "object",
@@ -197,7 +197,7 @@ def test_a_long_response_is_told_by_it_and_nothing_unknown_is_lost() -> None:
         "tags": [{"text": "dog", "noise": "n" * 900}],
         "labels": {"free": {"form": 1}},
     }
-    told = json.loads(compressed(response, Budget(400), schema))
+    told = json.loads(compress(response, TextBudget(400), schema))
     assert told == {
         "id": 7,
         "name": "Rex",

@@ -13,7 +13,7 @@ from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.request import Outgoing, build
+from toolsrv_runtime.calls.request import OutgoingRequest, build_request
 
 
 def _nothing(path: PurePosixPath) -> Any:
@@ -35,8 +35,8 @@ def swagger(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"swagger": "2.0", "info": {"title": "t"}, **base, "paths": paths, **more}
 
 
-def call(api: Api, arguments: dict[str, Any]) -> Outgoing:
-    return build(api, args.bind(api, arguments))
+def call(api: Api, arguments: dict[str, Any]) -> OutgoingRequest:
+    return build_request(api, args.bind(api, arguments))
 
 
 @pytest.mark.parametrize("version", ["3.0.4", "3.1.1", "3.2.0", 3.1, 3.0])

@@ -38,11 +38,11 @@ from toolsrv_lab.instructions.writer import write_instructions
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.answers.read import read_answer, tree_of
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.outcome import TreeNode
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.toolbench.answer_files import read_answer, tree_of
 
 APIS = {api.id: api for api in load_offline_catalog().apis}
 METHOD = "DFS_woFilter_w2"

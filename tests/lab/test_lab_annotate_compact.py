@@ -24,9 +24,9 @@ from toolsrv_lab.nano.rows import read_shard
 from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 from toolsrv_lab.training_data.compact import NOT_SAID, OTHER_THOUGHTS, UnfitError, row_of
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.answers.read import parse_answer, read_answer
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.toolbench.answer_files import parse_answer, read_answer
 
 APIS = {api.id: api for api in load_offline_catalog().apis}
 CAPITAL = "Data/country_facts/capital_city"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolsrv_lab.bench.native import measure_native, tools, write_tree
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, UserMessage
+from toolsrv_runtime.contract.models import ChatRequest, ReplyConstraints, UserMessage
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.llama import LlamaEngine
@@ -40,7 +40,7 @@ def test_the_tree_calls_other_functions_and_another_call_where_one_is_excluded(
     assert len(written.replies) == len(written.paths) == 5
     assert written.another.text != written.replies[0].text
     names = tuple(one.name for one in tools())
-    request = ChatRequest((UserMessage("x"),), tools(), Expected(names=names, text=False))
+    request = ChatRequest((UserMessage("x"),), tools(), ReplyConstraints(names=names, text=False))
     calls = [template.parse(one.text, request).calls for one in written.replies]
     for branch, at in ((3, 1), (4, 0)):
         if calls[branch] and calls[at]:  # a random model may not come to the end of a value

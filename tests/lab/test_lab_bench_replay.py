@@ -14,7 +14,7 @@ from toolsrv_lab.bench.replay.ours import ReplayEngine, solve
 from toolsrv_lab.bench.replay.tree import distinct, record
 from toolsrv_lab.bench.replay.ways import figures, measure
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.engine import guessing
+from toolsrv_runtime.engine import sampling
 from toolsrv_runtime.engine.context import open_model
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
@@ -60,7 +60,7 @@ def test_guessed_tokens_spare_decodes(
     recording = record(vocabulary)
     steps = []
     for credit in (0, 4):
-        monkeypatch.setattr(guessing, "CREDIT", credit)
+        monkeypatch.setattr(sampling, "MOST_MISSES", credit)
         engine = ReplayEngine(
             SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
         )

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from toolsrv.cli import lab_eval
+from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.main import cli
 from toolsrv_lab.evaluation.bfcl import BfclRun, ask, official, request_of
 from toolsrv_lab.evaluation.bfcl_data import Bfcl, json_schema, open_package, original, tools
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.sampling import draw, draw_by_stratum
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.contract.chat import ChatReply, SystemMessage, ToolCall, UserMessage
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
+from toolsrv_runtime.contract.models import ChatReply, SystemMessage, ToolCall, UserMessage
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.stop import Stop
 
 CHECKER = """
@@ -110,7 +110,7 @@ def bfcl(folder: Path) -> Bfcl:
     return open_package(folder)
 
 
-def chat(*script: Said) -> ScriptedChat:
+def chat(*script: ScriptedReply) -> ScriptedChat:
     return ScriptedChat(list(script))
 
 
@@ -222,7 +222,9 @@ def test_a_held_request_expects_one_call_and_a_free_one_anything(bfcl: Bfcl) -> 
         ("irrelevance", "free", "None of them helps.", True),
     ],
 )
-def test_a_reply_is_judged(bfcl: Bfcl, category: str, mode: Any, said: Said, valid: bool) -> None:
+def test_a_reply_is_judged(
+    bfcl: Bfcl, category: str, mode: Any, said: ScriptedReply, valid: bool
+) -> None:
     found = ask(chat(said), bfcl.cases(category)[0], mode, bfcl, stop=Stop())
     assert found is not None
     assert found.valid is valid
@@ -285,7 +287,7 @@ def invoke(
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
     by_mode = dict(zip(("held", "free"), models, strict=False))
     monkeypatch.setattr(
-        lab_eval, "chat_model_of", lambda _bench, free: by_mode["free" if free else "held"]
+        evaluation, "chat_model_of", lambda _bench, free: by_mode["free" if free else "held"]
     )
     return CliRunner().invoke(cli, ["lab", "eval", "bfcl", *words])
 

@@ -24,11 +24,11 @@ from toolsrv_lab.training_data.chat_rows import episode_of
 from toolsrv_lab.training_data.compact import UnfitError
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.answers.read import read_answer
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.gguf_models import SHIPPED_MODELS
 from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.toolbench.answer_files import read_answer
 
 SMALL = SHIPPED_MODELS["small"]
 """A GGUF file with the vocabulary and the template that conversations are written for."""

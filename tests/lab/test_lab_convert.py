@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from toolsrv_lab.extras import load
+from toolsrv_runtime.convert import ShardError
 from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.errors import ShardError
 from toolsrv_runtime.convert.quantize import quantize
 from toolsrv_runtime.convert.tensors import OutputType
 from toolsrv_runtime.convert.tiny import SIZES, write_tiny_checkpoint

@@ -15,7 +15,7 @@ from toolsrv_lab.instructions.errands import Errand, Value, errands, read_errand
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller
-from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.calls.transports import offline_transports
 from toolsrv_runtime.values import facts
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data"
@@ -58,7 +58,7 @@ def test_a_key_twice_means_the_last_two_answers_in_their_order() -> None:
 def test_every_errand_is_served_by_its_calls(apis: Mapping[str, Api]) -> None:
     async def serve() -> list[str]:
         # No call's time is judged here: other processes have their share of it.
-        async with Caller(transports=transports(), timeout=300) as caller:
+        async with Caller(transports=offline_transports(), timeout=300) as caller:
             found = [(errand.task, await served(errand, apis, caller)) for errand in errands()]
         return [f"{task}: {why}" for task, why in found if why]
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import BaseModel, Field
 
-from toolsrv.cli.lab_eval import identity, listed
+from toolsrv.cli.laboratory.evaluation import identity, listed
 from toolsrv.cli.main import cli
 from toolsrv.settings import load
 from toolsrv_catalogs.offline import load_offline_catalog

@@ -27,13 +27,13 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.calls.offline import transports
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.calls.transports import offline_transports
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.formats.toolllama import ToolllamaFormat
 from toolsrv_runtime.outcome import Usage
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.toolbench.toolllama import ToolllamaFormat
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 CAPITAL = "Data/country_facts/capital_city"
@@ -234,7 +234,7 @@ def said(country: str, capital: str) -> list[str]:
 
 def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], book: Book) -> None:
     async def main() -> None:
-        async with FaultyCaller(transports=transports()) as caller:
+        async with FaultyCaller(transports=offline_transports()) as caller:
             solver = Solver(
                 retriever=registry.retriever, engine=engine, profile=CHAT, caller=caller
             )

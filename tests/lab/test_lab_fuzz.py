@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import strategies as st
 
-from toolsrv.cli.lab_fuzz_world import TARGETS as WORLD
+from toolsrv.cli.laboratory.fuzz_api_server import TARGETS as WORLD
 from toolsrv.cli.main import cli
 from toolsrv_lab.fuzzing import run
 from toolsrv_lab.fuzzing.reproducer import read
@@ -94,11 +94,11 @@ def test_the_target_of_the_world_sees_a_world_that_breaks_its_promise(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if fault == "raises":
-        monkeypatch.setattr("toolsrv.world.request.WorldRequest.filters", lambda _: 1 / 0)
+        monkeypatch.setattr("toolsrv.api_server.protocol.WorldRequest.filters", lambda _: 1 / 0)
     elif fault == "other shape":
-        monkeypatch.setattr("toolsrv.world.answer.CUT", 10**6)
+        monkeypatch.setattr("toolsrv.api_server.protocol.CUT", 10**6)
     else:
-        monkeypatch.setattr("toolsrv.world.app._same", lambda *_: True)
+        monkeypatch.setattr("toolsrv.api_server.app._same", lambda *_: True)
     _, failed = run.attempt(WORLD[0], SEED, 400)
     assert failed is not None
 

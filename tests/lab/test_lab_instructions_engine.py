@@ -25,7 +25,7 @@ from toolsrv_lab.instructions.prompts import label
 from toolsrv_lab.instructions.samples import Deck, Sample
 from toolsrv_lab.retrieval.queries import read_queries
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL, load_engine

@@ -16,7 +16,7 @@ from toolsrv_lab.instructions import replies
 from toolsrv_lab.instructions.prompts import document, drawn_seeds, grammar, label, prompt, seeds
 from toolsrv_lab.instructions.samples import Deck, Kind, Sample
 from toolsrv_registry.api import Api
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.gguf_models import load_engine
 

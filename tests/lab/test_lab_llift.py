@@ -15,11 +15,11 @@ from toolsrv_lab.evaluation import llift
 from toolsrv_lab.evaluation.llift import LliftResult
 from toolsrv_lab.evaluation.llift_cases import Case, CaseWorld, read_cases, shipped_cases
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_runtime.contract.chat import ChatRequest, ToolCall
-from toolsrv_runtime.models.scripted import Said, ScriptedChat, load_script
+from toolsrv_runtime.contract.models import ChatRequest, ToolCall
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply, load_script
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Usage
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import Solver
 
 PROFILE = Profile(name="scripted", format="remote", context=8192)
@@ -45,7 +45,7 @@ class Analyst:
         self.chat = ScriptedChat(self._reply)
         self._answer, self._verdict = answer, verdict
 
-    def _reply(self, request: ChatRequest) -> Said:
+    def _reply(self, request: ChatRequest) -> ScriptedReply:
         names = {one.name for one in request.tools}
         if names == {"verdict"}:
             return ToolCall("verdict", {"verdict": self._verdict})

@@ -22,7 +22,7 @@ from toolsrv_lab.matching.talk_samples import talk_texts
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.agent.itself import ITSELF
+from toolsrv_runtime.agent.guidance import SMALL_TALK
 
 APIS = load_offline_catalog().apis
 HELD = next(f"held{n}" for n in range(1_000) if is_held_out_document(f"held{n}"))
@@ -128,7 +128,7 @@ def test_documents_that_the_encoder_does_not_know_are_held_out(documents: Path) 
 
 def test_talk_stands_beside_functions_and_one_text_in_33_is_held_out() -> None:
     kind = kinds.talk(APIS, (), Judged(), 0)
-    own = {api.id for api in ITSELF}
+    own = {api.id for api in SMALL_TALK}
     assert set(kind.apis) == own
     texts = {one.text for one in kind.training}
     assert texts.isdisjoint(one.text for one in kind.held)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, judge, read_tasks, solve_one
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.calls.transports import offline_transports
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, Status, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
 
@@ -194,7 +194,7 @@ def test_an_api_that_is_down_answers_with_503_and_the_others_as_ever() -> None:
             apis["Data/country_facts/capital_city"],
             apis["Data/country_facts/national_currency"],
         )
-        async with FaultyCaller(transports=transports()) as caller:
+        async with FaultyCaller(transports=offline_transports()) as caller:
             caller.down = frozenset({capital.id})
             down = await caller.call(capital, {"country": "Peru"})
             assert (down.status, down.ok, down.error) == (503, False, "HTTP status 503")
@@ -239,7 +239,7 @@ def test_what_is_drawn_by_lot_counts_by_its_arguments(
     )
 
     async def check() -> Verdict:
-        async with FaultyCaller(transports=transports()) as caller:
+        async with FaultyCaller(transports=offline_transports()) as caller:
             drawn = await caller.call(api, arguments)
             assert isinstance(drawn.response, dict)
             made = evidence(api.id, drawn.response).model_copy(update={"arguments": arguments})

@@ -16,7 +16,7 @@ from toolsrv_lab.instructions.written import arguments, written
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.calls.transports import offline_transports
 from toolsrv_runtime.values import facts
 
 DATA = Path(__file__).parents[1] / "runtime" / "data"
@@ -84,7 +84,7 @@ def test_the_marked_values_of_the_needs_are_what_the_apis_take(apis: Mapping[str
     assert {api.id for api, _ in needs} == set(apis)
 
     async def serve() -> None:
-        async with Caller(transports=transports(), timeout=300) as caller:
+        async with Caller(transports=offline_transports(), timeout=300) as caller:
             for api, need in needs:
                 result = await caller.call(api, arguments(need))
                 assert result.ok, f"{api.id}: {need}: {result.error}"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolsrv_lab.tooleval.form import tooleval_form
-from toolsrv_runtime.answers.read import parse_answer
+from toolsrv_runtime.toolbench.answer_files import parse_answer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT.parent / "shared" / "data" / "toolbench" / "examples.tar.gz"

@@ -24,14 +24,14 @@ from toolsrv_lab.tooleval.verdicts import (
     TaskStatus,
 )
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.stop import Stop
 
 
 # ---------------------------------------------------------------- a model as judge
-def verdict(request: ChatRequest) -> Said:
+def verdict(request: ChatRequest) -> ScriptedReply:
     """Reply to each question as an obliging judge does."""
     (tool,) = request.tools
     name, values = QUESTIONS[tool.name]
@@ -84,7 +84,7 @@ def test_votes_have_seeds_of_their_own_and_run_side_by_side() -> None:
     together, most, lock = 0, 0, threading.Lock()
     barrier = threading.Barrier(3, timeout=10)
 
-    def slow(request: ChatRequest) -> Said:
+    def slow(request: ChatRequest) -> ScriptedReply:
         nonlocal together, most
         with lock:
             together += 1

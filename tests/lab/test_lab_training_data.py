@@ -19,7 +19,7 @@ from toolsrv_lab.training_data import convert as module
 from toolsrv_lab.training_data.convert import convert
 from toolsrv_lab.training_data.instances import ONLY_THINKS, PARALLEL, Instance, instances_of
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_runtime.answers.read import parse_answer, read_answer
+from toolsrv_runtime.toolbench.answer_files import parse_answer, read_answer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT.parent / "shared" / "data" / "toolbench" / "examples.tar.gz"

@@ -12,15 +12,14 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.gguf_models import load_engine
-from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
@@ -87,12 +86,12 @@ def tiny_chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def retriever(registry: Registry) -> Finder:
+def retriever(registry: Registry) -> ApiRetriever:
     return registry.retriever
 
 
 @pytest.fixture(scope="session")
-def solve(retriever: Finder) -> Callable[..., Outcome]:
+def solve(retriever: ApiRetriever) -> Callable[..., Outcome]:
     """Return a function that solves "capital of Peru" on the offline catalog with an engine."""
     toolllama = Profile(name="toolllama-2", format="toolllama", context=8192)
 

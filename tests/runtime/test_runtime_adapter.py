@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 from tests.runtime.lora_files import Factors, factors, write_gguf_adapter, write_peft
 
 from toolsrv_registry.errors import BusyError, UsageError
+from toolsrv_runtime.contract.models import Piece
+from toolsrv_runtime.convert import AdapterError
 from toolsrv_runtime.convert.adapter import inspect_adapter, open_base, read_adapter
-from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.errors import AdapterError
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.checkpoint import atomic_file, convert
 from toolsrv_runtime.convert.merge import merge
 from toolsrv_runtime.convert.quantize import quantize
-from toolsrv_runtime.convert.shards import Shards
-from toolsrv_runtime.convert.tensors import interleaved
+from toolsrv_runtime.convert.tensors import Shards, interleave_heads
 from toolsrv_runtime.convert.tiny import write_safetensors, write_tiny_checkpoint
-from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.gguf_models import inspect_model, load_engine
@@ -180,9 +178,9 @@ def test_reordering_the_rows_of_a_factor_reorders_those_of_the_product(
     rows = heads * half * 2
     a = rng.integers(-4, 5, (rank, 7)).astype(np.float32)
     b = rng.integers(-4, 5, (rows, rank)).astype(np.float32)
-    assert np.array_equal(interleaved(b, heads) @ a, interleaved(b @ a, heads))
+    assert np.array_equal(interleave_heads(b, heads) @ a, interleave_heads(b @ a, heads))
     # Row i of a head's first half goes to place 2i, of its second half to 2i + 1.
-    order = interleaved(np.arange(rows, dtype=np.float32), heads).astype(int)
+    order = interleave_heads(np.arange(rows, dtype=np.float32), heads).astype(int)
     for head in range(heads):
         for at in range(half):
             first = head * 2 * half
@@ -315,7 +313,7 @@ def test_a_qwen2_peft_adapter_keeps_the_order_of_rows(tmp_path: Path) -> None:
 def test_two_merges_into_one_file_do_no_harm(base: Path, tmp_path: Path) -> None:
     adapter = write_gguf_adapter(tmp_path / "lora.gguf", factors(GGUF_SHAPES, 2), alpha=2)
     target = tmp_path / "out.gguf"
-    with fresh_file(target) as fresh:
+    with atomic_file(target) as fresh:
         fresh.write_bytes(b"of another")
         with pytest.raises(BusyError):
             merge(base, adapter, target)

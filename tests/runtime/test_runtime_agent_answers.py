@@ -25,16 +25,16 @@ from tests.agents import (
 )
 
 from toolsrv_registry.api import Api
+from toolsrv_runtime.agent.answering import new_values, states_any
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.agent.guidance import AIDS
-from toolsrv_runtime.agent.news import news, tells
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, UserMessage
+from toolsrv_runtime.contract.format import History, Judgement, Step, UsageMeter
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall, UserMessage
 from toolsrv_runtime.errors import GrammarError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Judgement, Meter, Step, View
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.outcome import Limits
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
 
 Apis = Mapping[str, Api]
@@ -47,9 +47,9 @@ def agent(chat: ScriptedChat, judge: Judge = BOTH, *, without: str = "") -> Chat
     return ChatAgent(chat, CHAT, prior=judge, aids=AIDS - {without})
 
 
-def finish(chat: ScriptedChat, where: View, *, without: str = "") -> str | None:
+def finish(chat: ScriptedChat, where: History, *, without: str = "") -> str | None:
     one = agent(chat, without=without)
-    move = one.finish(where, max_tokens=400, stop=Stop(), meter=Meter())
+    move = one.finish(where, max_tokens=400, stop=Stop(), meter=UsageMeter())
     if move is None:
         return None
     text: str = json.loads(move.arguments)["final_answer"]
@@ -162,7 +162,7 @@ def test_an_answer_tells_a_result_whose_news_it_states(
     answer: str, response: Any, told: bool
 ) -> None:
     one = step(capital(), response)
-    assert tells(answer, one, news(one, TASK, []), TASK) is told
+    assert states_any(answer, one, new_values(one, TASK, []), TASK) is told
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_an_answer_tells_a_result_whose_news_it_states(
 def test_news_are_the_values_that_nobody_said_before(
     task: str, arguments: dict[str, Any], response: Any, fresh: list[str]
 ) -> None:
-    assert list(news(step(ToolCall("f", arguments), response), task, [])) == fresh
+    assert list(new_values(step(ToolCall("f", arguments), response), task, [])) == fresh
 
 
 def test_a_value_that_the_next_call_was_made_with_is_still_news() -> None:
     sale = step(ToolCall("discount", {"price": 249}), {"sale_price": 174.3})
     tax = step(ToolCall("tax", {"price": 174.3}), {"price": 174.3, "gross": 188.68})
-    assert news(sale, "a jacket of 249", [tax]) == ("174.3",)
-    assert news(tax, "a jacket of 249", [sale]) == ("188.68",)
+    assert new_values(sale, "a jacket of 249", [tax]) == ("174.3",)
+    assert new_values(tax, "a jacket of 249", [sale]) == ("188.68",)
 
 
 def test_an_answer_that_tells_nothing_new_is_written_again_with_a_value(apis: Apis) -> None:
@@ -246,7 +246,7 @@ def test_an_answer_that_only_repeats_itself_is_asked_for_again(apis: Apis) -> No
 @pytest.mark.parametrize(("letter", "first"), [('"A"', True), ('"B"', False), ("A", True)])
 def test_two_steps_are_compared_by_a_letter(apis: Apis, letter: str, first: bool) -> None:
     chat = model(letter=[letter])
-    found = agent(chat).prefers(view(apis), LIMA, PESO, stop=Stop(), meter=Meter())
+    found = agent(chat).prefers(view(apis), LIMA, PESO, stop=Stop(), meter=UsageMeter())
     assert found is first
     (request,) = chat.requests
     assert request.expected.schema == {"type": "string", "enum": ["A", "B"]}
@@ -266,14 +266,14 @@ def test_two_steps_are_compared_by_a_letter(apis: Apis, letter: str, first: bool
 def test_a_judgement_is_an_object_or_none(apis: Apis, said: str, judged: Judgement | None) -> None:
     chat = model(judgement=[said])
     found = agent(chat).verify(
-        view(apis, LIMA), "Quito", ["Quito"], max_tokens=400, stop=Stop(), meter=Meter()
+        view(apis, LIMA), "Quito", ["Quito"], max_tokens=400, stop=Stop(), meter=UsageMeter()
     )
     assert found == judged
     assert "No result says: Quito." in question(chat.requests[0])
 
 
 # ---------------------------------------------------------------- whole solves
-def test_dfs_ranks_the_steps_that_were_proposed(retriever: Finder) -> None:
+def test_dfs_ranks_the_steps_that_were_proposed(retriever: ApiRetriever) -> None:
     chat = model(call=[capital("Chile"), capital()], letter=['"B"', '"A"'], answer=["It is Lima."])
     one = Judge({"capital_city": "capital of Peru"})
     outcome = solve(Searched(retriever, one), chat, "capital of Peru", strategy="dfs")
@@ -286,7 +286,7 @@ def test_dfs_ranks_the_steps_that_were_proposed(retriever: Finder) -> None:
     assert [one.arguments["country"] for one in entered] == ["Peru"]
 
 
-def test_a_rejection_is_told_and_another_answer_is_taken(retriever: Finder) -> None:
+def test_a_rejection_is_told_and_another_answer_is_taken(retriever: ApiRetriever) -> None:
     no, yes = (
         json.dumps({"reason": reason, "accept": accept})
         for reason, accept in (("Quito is elsewhere.", False), ("so it is", True))
@@ -300,7 +300,7 @@ def test_a_rejection_is_told_and_another_answer_is_taken(retriever: Finder) -> N
     ]
 
 
-def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: Finder) -> None:
+def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: ApiRetriever) -> None:
     drawn = Profile(
         name="chat", format="chat", context=8192, temperature=0.5, anew_after_give_up=False
     )
@@ -314,7 +314,9 @@ def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: Finder) -> 
     assert {request.temperature for request in calls} == {0.5}
 
 
-def test_at_the_end_of_a_budget_the_model_answers_with_what_is_known(retriever: Finder) -> None:
+def test_at_the_end_of_a_budget_the_model_answers_with_what_is_known(
+    retriever: ApiRetriever,
+) -> None:
     chat = model(call=[capital(), currency()], answer=["It is Lima."])
     outcome = solve(Searched(retriever, BOTH), chat, limits=Limits(calls=1))
     assert (outcome.status, outcome.answer) == ("partial", "It is Lima.")
@@ -322,7 +324,7 @@ def test_at_the_end_of_a_budget_the_model_answers_with_what_is_known(retriever: 
     assert outcome.missing == ("the currency of Chile",)
 
 
-def test_a_stop_in_the_middle_of_an_answer_keeps_what_was_found(retriever: Finder) -> None:
+def test_a_stop_in_the_middle_of_an_answer_keeps_what_was_found(retriever: ApiRetriever) -> None:
     stop = Stop()
 
     class Stopped(ScriptedChat):

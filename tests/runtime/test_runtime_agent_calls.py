@@ -31,13 +31,13 @@ from tests.agents import (
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.agent.chat_agent import ChatAgent
-from toolsrv_runtime.agent.coverage import Need, open_needs, unserved
+from toolsrv_runtime.agent.coverage import Subtask, open_subtasks, uncovered_texts
 from toolsrv_runtime.agent.guidance import AIDS
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.contract.chat import ChatReply, ToolCall, ToolMessage, UserMessage
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Meter, Move, View
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
+from toolsrv_runtime.contract.format import Action, History, UsageMeter
+from toolsrv_runtime.contract.models import ChatReply, ToolCall, ToolMessage, UserMessage
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.stop import Stop
 
@@ -49,14 +49,14 @@ CHILE = step(currency(), {"country": "Chile", "currency": "Chilean Peso"})
 
 
 def propose(
-    chat: ScriptedChat, where: View, judge: Judge = BOTH, *, without: str = ""
-) -> Move | str:
+    chat: ScriptedChat, where: History, judge: Judge = BOTH, *, without: str = ""
+) -> Action | str:
     agent = ChatAgent(chat, CHAT, prior=judge, aids=AIDS - {without})
-    return agent.propose(where, max_tokens=400, stop=Stop(), meter=Meter())
+    return agent.propose(where, max_tokens=400, stop=Stop(), meter=UsageMeter())
 
 
-def finished(move: Move | str) -> dict[str, Any]:
-    assert isinstance(move, Move)
+def finished(move: Action | str) -> dict[str, Any]:
+    assert isinstance(move, Action)
     assert move.function == "Finish"
     value: dict[str, Any] = json.loads(move.arguments)
     return value
@@ -66,7 +66,7 @@ def finished(move: Move | str) -> dict[str, Any]:
 def test_nothing_called_yet_means_a_call_or_no_function_fits_and_no_text(apis: Apis) -> None:
     chat = model(call=[capital()])
     move = propose(chat, view(apis), Judge(silent=True))
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert (move.function, json.loads(move.arguments)) == (CAPITAL, {"country": "Peru"})
     (request,) = chat.requests
     assert (request.expected.text, request.expected.calls) == (False, 1)
@@ -87,7 +87,7 @@ def test_while_needs_are_open_only_their_functions_may_be_called(apis: Apis) -> 
 def test_after_a_call_the_note_names_the_words_that_are_open(apis: Apis) -> None:
     chat = model(call=[currency()])
     move = propose(chat, view(apis, LIMA))
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.function == CURRENCY
     (request,) = chat.requests
     assert (request.expected.names, request.expected.text) == ((CURRENCY,), False)
@@ -136,14 +136,14 @@ def test_identical_calls_are_excluded_on_the_path_and_below_its_end(apis: Apis) 
 
 
 # ---------------------------------------------------------------- giving up
-def test_no_function_fits_gives_up_and_the_outcome_says_why(retriever: Finder) -> None:
+def test_no_function_fits_gives_up_and_the_outcome_says_why(retriever: ApiRetriever) -> None:
     chat = model(call=[FITS_NOT])
     outcome = solve(Searched(retriever, Judge(silent=True)), chat, strategy="react")
     assert (outcome.status, outcome.answer, outcome.evidence) == ("gave_up", "", ())
     assert "no function sells stamps" in outcome.reason
 
 
-def test_what_the_matcher_sees_nothing_for_is_given_up_unasked(retriever: Finder) -> None:
+def test_what_the_matcher_sees_nothing_for_is_given_up_unasked(retriever: ApiRetriever) -> None:
     chat = model(call=[capital()])
     outcome = solve(Searched(retriever, Judge()), chat)
     assert (outcome.status, chat.requests) == ("gave_up", [])
@@ -166,7 +166,7 @@ def test_without_the_aid_decline_the_model_is_asked(apis: Apis) -> None:
 
 
 # ---------------------------------------------------------------- talk with the assistant
-def test_a_greeting_is_replied_to_without_a_call(retriever: Finder) -> None:
+def test_a_greeting_is_replied_to_without_a_call(retriever: ApiRetriever) -> None:
     chat = model(answer=["Hello! Tell me what to look up."])
     outcome = solve(Searched(retriever, Judge({TALK: "Hello"})), chat, "Hello there")
     assert (outcome.status, outcome.answer) == ("replied", "Hello! Tell me what to look up.")
@@ -176,15 +176,17 @@ def test_a_greeting_is_replied_to_without_a_call(retriever: Finder) -> None:
     assert "You are toolsrv" in system_of(request)
 
 
-def test_the_date_in_a_reply_needs_no_other_source(retriever: Finder) -> None:
-    today = prompts.today(datetime.now().astimezone())
+def test_the_date_in_a_reply_needs_no_other_source(retriever: ApiRetriever) -> None:
+    today = prompts.format_date(datetime.now().astimezone())
     chat = model(answer=[f"Today is {today}."])
     outcome = solve(Searched(retriever, Judge({TALK: "Hello"})), chat, "Hello there")
     assert (outcome.status, outcome.unsupported) == ("replied", ())
 
 
 @pytest.mark.parametrize("said", ["The tower has 4471 steps.", "", "."])
-def test_a_reply_that_says_what_no_source_says_is_a_give_up(retriever: Finder, said: str) -> None:
+def test_a_reply_that_says_what_no_source_says_is_a_give_up(
+    retriever: ApiRetriever, said: str
+) -> None:
     chat = model(answer=[said])
     outcome = solve(Searched(retriever, Judge({TALK: "Hello"})), chat, "Hello there")
     assert (outcome.status, outcome.answer) == ("gave_up", "")
@@ -195,18 +197,18 @@ def test_a_task_that_a_function_serves_as_well_is_no_talk(apis: Apis) -> None:
     judge = Judge({TALK: "the capital of Peru", "capital_city": "the capital of Peru"})
     chat = model(call=[capital()])
     move = propose(chat, view(apis), judge)
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.function == CAPITAL
 
 
 # ---------------------------------------------------------------- needs and calls
 def test_two_needs_of_one_function_want_two_calls(apis: Apis) -> None:
-    wanted = (Need("of Peru", 0, 7, (CAPITAL,)), Need("of Chile", 8, 16, (CAPITAL,)))
-    assert open_needs(wanted, ()) == wanted
-    assert [one.text for one in open_needs(wanted, (LIMA,))] == ["of Chile"]
-    assert unserved(wanted, [LIMA]) == ("of Chile",)
+    wanted = (Subtask("of Peru", 0, 7, (CAPITAL,)), Subtask("of Chile", 8, 16, (CAPITAL,)))
+    assert open_subtasks(wanted, ()) == wanted
+    assert [one.text for one in open_subtasks(wanted, (LIMA,))] == ["of Chile"]
+    assert uncovered_texts(wanted, [LIMA]) == ("of Chile",)
     santiago = step(capital("Chile"), {"capital": "Santiago"})
-    assert open_needs(wanted, (LIMA, santiago)) == ()
+    assert open_subtasks(wanted, (LIMA, santiago)) == ()
     assert view(apis).functions
 
 
@@ -224,11 +226,11 @@ def test_after_two_failed_calls_a_need_is_left_open_and_missing_names_it(apis: A
     chat = model(answer=["The capital is Lima."])
     move = propose(chat, view(apis, LIMA, WRONG, again))
     assert finished(move)["final_answer"] == "The capital is Lima."
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.missing == ("the currency of Chile",)
 
 
-def test_a_solve_with_a_need_left_open_is_partial_and_names_it(retriever: Finder) -> None:
+def test_a_solve_with_a_need_left_open_is_partial_and_names_it(retriever: ApiRetriever) -> None:
     chat = model(
         call=[capital(), currency("Atlantis"), currency("Mordor"), currency("Narnia")],
         answer=["The capital is Lima."],
@@ -241,7 +243,7 @@ def test_a_solve_with_a_need_left_open_is_partial_and_names_it(retriever: Finder
     ]  # fmt: skip
 
 
-def test_both_needs_are_served_before_an_answer_is_taken(retriever: Finder) -> None:
+def test_both_needs_are_served_before_an_answer_is_taken(retriever: ApiRetriever) -> None:
     chat = model(call=[capital(), currency()], answer=["Lima; the Chilean Peso."])
     outcome = solve(Searched(retriever, BOTH), chat)
     assert (outcome.status, outcome.answer) == ("answered", "Lima; the Chilean Peso.")
@@ -266,7 +268,7 @@ def test_both_needs_are_served_before_an_answer_is_taken(retriever: Finder) -> N
 def test_a_reply_that_is_no_call_is_sent_back_once(apis: Apis, bad: Any, problem: str) -> None:
     chat = model(call=[bad, capital()])
     move = propose(chat, view(apis))
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.function == CAPITAL
     _, second = chat.requests
     note = second.messages[-1]
@@ -279,7 +281,7 @@ def test_a_reply_that_is_no_call_is_sent_back_once(apis: Apis, bad: Any, problem
 def test_after_a_success_an_unusable_call_is_sent_back_and_is_no_end(apis: Apis) -> None:
     chat = model(more=[ToolCall("no_such_function"), currency()])
     move = propose(chat, view(apis, LIMA), without="coverage")
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.function == CURRENCY
     assert "no tool 'no_such_function'" in chat.requests[1].messages[-1].text
 

@@ -27,11 +27,11 @@ from tests.agents import (
 )
 
 from toolsrv_registry.api import Api
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.agent.chat_agent import ChatAgent
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, ToolMessage
+from toolsrv_runtime.contract.format import Step, UsageMeter
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall, ToolMessage
 from toolsrv_runtime.errors import ContextError, ModelError, RefusedLengthError, TaskTooLongError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Meter, Step
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.stop import Stop
@@ -57,7 +57,7 @@ SILENT = Judge(silent=True)
     ids=["repeats", "endless arguments", "Japanese", "la la", "nothing", "cut", "unknown"],
 )
 def test_whatever_a_model_says_for_ever_a_solve_ends_in_its_limits(
-    retriever: Finder, said: Any, strategy: str
+    retriever: ApiRetriever, said: Any, strategy: str
 ) -> None:
     chat = model(call=[said], more=[said], answer=[said if isinstance(said, str) else "x"],
                  letter=['"A"'])  # fmt: skip
@@ -68,7 +68,7 @@ def test_whatever_a_model_says_for_ever_a_solve_ends_in_its_limits(
     assert outcome.usage.calls <= LIMITS.calls
 
 
-def test_the_same_call_again_is_made_once(retriever: Finder) -> None:
+def test_the_same_call_again_is_made_once(retriever: ApiRetriever) -> None:
     chat = model(call=[capital()], answer=["It is Lima."])
     outcome = solve(Searched(retriever, BOTH), chat, strategy="react", limits=LIMITS)
     assert outcome.usage.calls <= 2
@@ -77,7 +77,7 @@ def test_the_same_call_again_is_made_once(retriever: Finder) -> None:
     assert [one.arguments for one in later.expected.excluded][:1] == [{"country": "Peru"}]
 
 
-def test_a_stop_in_the_middle_of_a_reply_ends_the_solve(retriever: Finder) -> None:
+def test_a_stop_in_the_middle_of_a_reply_ends_the_solve(retriever: ApiRetriever) -> None:
     chat = ScriptedChat([capital()], seconds=60)
     started = time.monotonic()
     outcome = solve(Searched(retriever, BOTH), chat, stop=Stop(deadline=started + 0.5))
@@ -85,7 +85,7 @@ def test_a_stop_in_the_middle_of_a_reply_ends_the_solve(retriever: Finder) -> No
     assert time.monotonic() - started < 20
 
 
-def test_a_time_that_is_over_ends_with_what_was_found(retriever: Finder) -> None:
+def test_a_time_that_is_over_ends_with_what_was_found(retriever: ApiRetriever) -> None:
     class Slow(ScriptedChat):
         def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
             if len(self.requests) and kind(request) == "call":
@@ -101,7 +101,7 @@ def test_a_time_that_is_over_ends_with_what_was_found(retriever: Finder) -> None
     assert "Lima" in outcome.answer
 
 
-def test_a_fault_of_the_model_keeps_what_was_found(retriever: Finder) -> None:
+def test_a_fault_of_the_model_keeps_what_was_found(retriever: ApiRetriever) -> None:
     def script(_: ChatRequest) -> Any:
         if len(chat.requests) > 1:
             raise ModelError("the server is gone", hint="start it")
@@ -113,7 +113,7 @@ def test_a_fault_of_the_model_keeps_what_was_found(retriever: Finder) -> None:
     assert "Lima" in outcome.answer
 
 
-def test_a_fault_before_anything_was_found_is_an_error(retriever: Finder) -> None:
+def test_a_fault_before_anything_was_found_is_an_error(retriever: ApiRetriever) -> None:
     with pytest.raises(ModelError):
         solve(Searched(retriever, BOTH), ScriptedChat([]))
 
@@ -142,10 +142,10 @@ def test_the_oldest_results_are_condensed_and_task_and_tools_are_kept(apis: Apis
     where = view(apis, *path(3, 200))
     chat, room = Measured(lambda _: currency()), Measured(lambda _: currency())
     agent = ChatAgent(room, CHAT, prior=BOTH)
-    agent.propose(where, max_tokens=64, stop=Stop(), meter=Meter())
+    agent.propose(where, max_tokens=64, stop=Stop(), meter=UsageMeter())
     whole = room.count(room.requests[0])
     chat.context = whole - 150 + 64
-    meter = Meter()
+    meter = UsageMeter()
     ChatAgent(chat, CHAT, prior=BOTH).propose(where, max_tokens=64, stop=Stop(), meter=meter)
     (request,) = chat.requests
     assert chat.count(request) + request.max_tokens <= chat.context
@@ -161,9 +161,11 @@ def test_the_oldest_results_are_condensed_and_task_and_tools_are_kept(apis: Apis
 def test_then_the_tools_are_shortened_and_those_of_the_request_stay_callable(apis: Apis) -> None:
     where = view(apis, *path(3, 200))
     room = Measured(lambda _: capital())
-    ChatAgent(room, CHAT, prior=SILENT).propose(where, max_tokens=64, stop=Stop(), meter=Meter())
+    ChatAgent(room, CHAT, prior=SILENT).propose(
+        where, max_tokens=64, stop=Stop(), meter=UsageMeter()
+    )
     for words in range(room.count(room.requests[0]), 0, -20):
-        chat, meter = Measured(lambda _: capital(), context=words + 64), Meter()
+        chat, meter = Measured(lambda _: capital(), context=words + 64), UsageMeter()
         agent = ChatAgent(chat, CHAT, prior=SILENT)
         with suppress(ContextError):
             agent.propose(where, max_tokens=64, stop=Stop(), meter=meter)
@@ -188,7 +190,7 @@ def test_a_task_that_does_not_fit_is_refused_with_its_size(apis: Apis) -> None:
     task = "What is the capital of Peru? " * 60
     with pytest.raises(TaskTooLongError) as caught:
         ChatAgent(chat, CHAT, prior=SILENT).propose(
-            view(apis, task=task), max_tokens=64, stop=Stop(), meter=Meter()
+            view(apis, task=task), max_tokens=64, stop=Stop(), meter=UsageMeter()
         )
     assert "fit the model" in caught.value.message
     assert chat.requests == []
@@ -196,7 +198,7 @@ def test_a_task_that_does_not_fit_is_refused_with_its_size(apis: Apis) -> None:
 
 def test_the_data_of_an_answer_is_condensed_until_it_fits(apis: Apis) -> None:
     where = view(apis, *path(3, 400))
-    chat, meter = Measured(lambda _: "It is City2.", context=700), Meter()
+    chat, meter = Measured(lambda _: "It is City2.", context=700), UsageMeter()
     move = ChatAgent(chat, CHAT, prior=SILENT).finish(
         where, max_tokens=64, stop=Stop(), meter=meter
     )
@@ -221,7 +223,7 @@ class Refusing(ScriptedChat):
 
 
 def test_a_refused_length_is_asked_again_with_less_and_never_the_same(apis: Apis) -> None:
-    chat, meter = Refusing(lambda _: currency()), Meter()
+    chat, meter = Refusing(lambda _: currency()), UsageMeter()
     where = view(apis, *path(3, 200))
     chat.most = 500
     ChatAgent(chat, CHAT, prior=BOTH).propose(where, max_tokens=64, stop=Stop(), meter=meter)

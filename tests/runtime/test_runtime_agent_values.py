@@ -9,9 +9,8 @@ from tests.priors import Shipped
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.agent.coverage import Need
-from toolsrv_runtime.agent.values import Reading
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.agent.coverage import ArgumentReader, Subtask
+from toolsrv_runtime.contract.format import Action, Step
 
 AWAY = "how many hours will I be away from my family's clock on 15 January 2027"
 MOVING = (
@@ -24,7 +23,7 @@ FOUND = {
     "airports": ["MXP Malpensa International Airport", "LIN Linate Airport"],
 }
 AIRPORTS = Step(
-    Move(None, "airports", json.dumps({"city": "Milan"})),
+    Action(None, "airports", json.dumps({"city": "Milan"})),
     json.dumps(FOUND),
     ok=True,
     response=FOUND,
@@ -37,7 +36,7 @@ def test_two_arguments_never_have_the_same_words(
 ) -> None:
     (function,) = FunctionList([apis["Location/world_clock/time_difference"]])
     begin = MOVING.index(AWAY)
-    need = Need(AWAY, begin, begin + len(AWAY), (function.name,))
-    found = Reading(MOVING, path, Shipped()).values(need, function)
+    need = Subtask(AWAY, begin, begin + len(AWAY), (function.name,))
+    found = ArgumentReader(MOVING, path, Shipped()).values(need, function)
     assert found["to_city"].startswith("Singapore")
     assert (found["from_city"], found["date"]) == ("Milan", "15 January 2027")

@@ -12,22 +12,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.answers.model import Answer, AnswerNode, CotAnswer, DfsAnswer
-from toolsrv_runtime.answers.read import parse_answer, read_answer, tree_of
-from toolsrv_runtime.answers.words import OURS, Words, candidates, toolllama_system
-from toolsrv_runtime.answers.write import answer_of, method_of, write_answer
+from toolsrv_runtime.agent.state import Ledger, finish_result
 from toolsrv_runtime.calls.caller import CallResult
-from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.ledger import Ledger, finish
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.outcome import Limits, Outcome, TreeNode, Usage
-from toolsrv_runtime.search.chain import react
-from toolsrv_runtime.search.dfsdt import Act, Left, Observed, Rules, Think, dfsdt
+from toolsrv_runtime.search.dfsdt import (
+    Act,
+    Backtrack,
+    Observation,
+    SearchRules,
+    Think,
+    dfsdt,
+    react,
+)
 from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.toolbench.answer_files import (
+    Answer,
+    AnswerNode,
+    CotAnswer,
+    DfsAnswer,
+    parse_answer,
+    read_answer,
+    tree_of,
+)
+from toolsrv_runtime.toolbench.answer_writer import answer_of, method_of, write_answer
+from toolsrv_runtime.toolbench.prompts import (
+    OUR_SENTENCES,
+    PromptSentences,
+    previous_candidates,
+    toolllama_system,
+)
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "answer_vectors.json").read_text())["groups"]
 DFS_FILE = GROUPS["answer_file_example"]["cases"][0]["answer_file"]
 COT_FILE = GROUPS["cot_answer_file_example"]["cases"][0]["answer_file"]
-STUBS = Words(
+STUBS = PromptSentences(
     base="SYS with a function call to actually excute your step. ",
     head="TD\n",
     before="DIV ",
@@ -37,15 +56,15 @@ FUNCTIONS = [{"name": "f_for_t"}, {"name": "g_for_t"}, {"name": "Finish"}]
 FINISH = json.dumps({"return_type": "give_answer", "final_answer": "42"})
 GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})
 
-Reply = Move | str
+Reply = Action | str
 
 
-def observe(ledger: Ledger, node_id: int, move: Move) -> Observed:
+def observe(ledger: Ledger, node_id: int, move: Action) -> Observation:
     """Carry out a scripted call: a known function says "ok"."""
     if move.function == "Finish":
-        return finish(move.arguments)
+        return finish_result(move.arguments)
     if move.function == "nope":
-        return Observed(Code.UNKNOWN_FUNCTION, "there is no such function")
+        return Observation(Code.UNKNOWN_FUNCTION, "there is no such function")
     status = 500 if move.function == "broken" else 200
     try:
         arguments = json.loads(move.arguments)
@@ -61,19 +80,19 @@ def observe(ledger: Ledger, node_id: int, move: Move) -> Observed:
         source="offline",
         seconds=0.0,
     )
-    return Observed(Code.OK if status == 200 else Code.ERROR, "a short form for our model")
+    return Observation(Code.OK if status == 200 else Code.ERROR, "a short form for our model")
 
 
 def solve(
     replies: Sequence[Reply],
-    rules: Rules | None = None,
+    rules: SearchRules | None = None,
     *,
     chains: int = 0,
     last: Reply | None = None,
     usage: Usage | None = None,
 ) -> Outcome:
     """Run a real search on scripted replies and return its outcome."""
-    ledger, rules = Ledger(), rules or Rules()
+    ledger, rules = Ledger(), rules or SearchRules()
     found = ledger.findings
     search = react(found, rules, chains=chains) if chains else dfsdt(found, rules)
     script: Iterator[Reply | None] = iter([*replies])
@@ -90,10 +109,10 @@ def solve(
                     search.close()
                     break
             case Act(node):
-                assert isinstance(node.move, Move)
+                assert isinstance(node.move, Action)
                 answer = observe(ledger, node.id, node.move)
                 ledger.steps[node.id] = Step(node.move, answer.text, answer.code == Code.OK)
-            case Left():
+            case Backtrack():
                 answer = None
     return Outcome(
         task="Q",
@@ -116,13 +135,13 @@ def solve(
 
 
 DFS_SCRIPT = [
-    Move("think", "f_for_t", "{}"),
-    Move(None, "Finish", GIVE_UP),
-    Move("other", "g_for_t", '{"k": 1}'),
-    Move("only thinking", "", ""),
-    Move(None, "Finish", FINISH),
+    Action("think", "f_for_t", "{}"),
+    Action(None, "Finish", GIVE_UP),
+    Action("other", "g_for_t", '{"k": 1}'),
+    Action("only thinking", "", ""),
+    Action(None, "Finish", FINISH),
 ]
-COT_SCRIPT = [Move("t", "f_for_t", "{}"), Move("t", "Finish", FINISH)]
+COT_SCRIPT = [Action("t", "f_for_t", "{}"), Action("t", "Finish", FINISH)]
 
 
 def written(outcome: Outcome) -> Answer:
@@ -161,14 +180,14 @@ def test_a_failed_reply_is_a_pruned_thought_and_the_file_holds_no_conversation()
 
 
 def test_a_chain_without_an_answer_has_an_empty_list_of_conversations() -> None:
-    answer = written(solve([Move("t", "Finish", GIVE_UP)] * 2, chains=2))
+    answer = written(solve([Action("t", "Finish", GIVE_UP)] * 2, chains=2))
     assert isinstance(answer, CotAnswer)
     assert (answer.try_count, answer.win, len(answer.trys)) == (2, False, 2)
     assert answer.document()["answer_generation"]["train_messages"] == []
 
 
 def test_a_give_up_is_valid_data_and_told_as_one() -> None:
-    answer = written(solve([Move("t", "f_for_t", "{}")], last=Move("n", "Finish", GIVE_UP)))
+    answer = written(solve([Action("t", "f_for_t", "{}")], last=Action("n", "Finish", GIVE_UP)))
     generation = answer.answer_generation
     assert (answer.win, generation.valid_data, generation.finish_type) == (False, True, "give_up")
     assert generation.final_answer == GIVE_UP
@@ -209,7 +228,7 @@ def test_a_give_up_on_the_way_to_a_partial_answer_is_no_valid_data() -> None:
 
 
 def test_an_unknown_function_keeps_its_name_in_the_tree_only() -> None:
-    answer = written(solve([Move("t", "nope", "{}"), Move("t", "Finish", FINISH)]))
+    answer = written(solve([Action("t", "nope", "{}"), Action("t", "Finish", FINISH)]))
     assert isinstance(answer, DfsAnswer)
     assert "nope" in {node.description for node in nodes_of(answer)}
     messages = (answer.answer_generation.train_messages or ())[-1]
@@ -219,7 +238,7 @@ def test_an_unknown_function_keeps_its_name_in_the_tree_only() -> None:
 
 
 def test_an_observation_is_what_the_api_said_in_the_reference_s_limits() -> None:
-    answer = written(solve([Move("t", "broken", "{}"), Move("t", "Finish", FINISH)]))
+    answer = written(solve([Action("t", "broken", "{}"), Action("t", "Finish", FINISH)]))
     assert isinstance(answer, DfsAnswer)
     (seen,) = [n.observation for n in nodes_of(answer) if n.observation_code == Code.ERROR]
     assert seen.startswith('{"error": "it broke", "response": "{\'reason\': \'\\u00e9')
@@ -228,17 +247,17 @@ def test_an_observation_is_what_the_api_said_in_the_reference_s_limits() -> None
 
 
 def test_a_repeated_call_that_the_evidence_tells_once_keeps_its_observation() -> None:
-    call = Move("t", "f_for_t", "{}")
-    answer = written(solve([call, call, Move("t", "Finish", GIVE_UP)]))
+    call = Action("t", "f_for_t", "{}")
+    answer = written(solve([call, call, Action("t", "Finish", GIVE_UP)]))
     assert isinstance(answer, DfsAnswer)
     seen = [n.observation for n in nodes_of(answer) if n.observation_code == Code.OK]
     assert seen == ['{"error": "", "response": "ok"}'] * 2
 
 
 def test_the_diversity_message_tells_the_node_s_own_observation_too() -> None:
-    call, other = Move("t", "f_for_t", "{}"), Move("t", "g_for_t", "{}")
-    replies = [call, other, Move("t", "Finish", FINISH)]
-    answer = written(solve(replies, Rules(depth=6)))
+    call, other = Action("t", "f_for_t", "{}"), Action("t", "g_for_t", "{}")
+    replies = [call, other, Action("t", "Finish", FINISH)]
+    answer = written(solve(replies, SearchRules(depth=6)))
     messages = (answer.answer_generation.train_messages or ())[-1]
     (diversity,) = [one.content or "" for one in messages if not one.valid]
     assert 'again, your former observation: {"error": "", "response": "ok"}\nEND' in diversity
@@ -247,7 +266,7 @@ def test_the_diversity_message_tells_the_node_s_own_observation_too() -> None:
 @pytest.mark.parametrize("case", GROUPS["diversity_message"]["cases"])
 def test_the_list_of_what_was_tried_is_the_reference_s(case: dict[str, Any]) -> None:
     tried = [(c["name"], c["arguments"], c["observation"]) for c in case["children"]]
-    assert candidates(tried, case["node_observation"]) == case["text"]
+    assert previous_candidates(tried, case["node_observation"]) == case["text"]
 
 
 @pytest.mark.parametrize("case", GROUPS["system_message_for_toolllama"]["cases"])
@@ -260,14 +279,14 @@ def test_toolllama_s_system_message_is_the_reference_s(case: dict[str, Any]) -> 
 
 
 def test_our_own_words_serve_toolllama_s_conversion() -> None:
-    system = toolllama_system(OURS.system("1.t: a tool\n"), [])
+    system = toolllama_system(OUR_SENTENCES.system("1.t: a tool\n"), [])
     assert system.count("Action Input:") == 1
     assert "1.t: a tool\n" in system
 
 
 def test_the_method_is_named_as_in_the_reference_s_file_names() -> None:
     assert method_of(solve(DFS_SCRIPT)) == "DFS_woFilter_w2"
-    assert method_of(solve(DFS_SCRIPT, Rules(width=3))) == "DFS_woFilter_w3"
+    assert method_of(solve(DFS_SCRIPT, SearchRules(width=3))) == "DFS_woFilter_w3"
     assert method_of(solve(COT_SCRIPT, chains=1)) == "CoT@1"
 
 
@@ -297,13 +316,13 @@ def read_back(answer: Answer) -> list[TreeNode]:
 THOUGHTS = st.none() | st.text(max_size=20)
 MOVES = st.one_of(
     st.builds(
-        Move,
+        Action,
         THOUGHTS,
         st.sampled_from(["f_for_t", "g_for_t", "broken", "nope"]),
         st.dictionaries(st.text(max_size=5), st.integers(), max_size=2).map(json.dumps),
     ),
-    st.builds(Move, THOUGHTS, st.just("Finish"), st.sampled_from([FINISH, GIVE_UP, "{}"])),
-    st.builds(Move, st.text(min_size=1, max_size=20), st.just(""), st.just("")),
+    st.builds(Action, THOUGHTS, st.just("Finish"), st.sampled_from([FINISH, GIVE_UP, "{}"])),
+    st.builds(Action, st.text(min_size=1, max_size=20), st.just(""), st.just("")),
     st.text(min_size=1, max_size=20),
 )
 
@@ -312,7 +331,7 @@ MOVES = st.one_of(
 def test_what_was_written_is_read_back_with_the_same_tree(
     tmp_path_factory: pytest.TempPathFactory, replies: list[Reply], width: int, depth: int
 ) -> None:
-    outcome = solve(replies, Rules(width=width, depth=depth, max_replies=40))
+    outcome = solve(replies, SearchRules(width=width, depth=depth, max_replies=40))
     answer = written(outcome)
     assert isinstance(answer, DfsAnswer)
     path = tmp_path_factory.getbasetemp() / "1_DFS.json"
@@ -324,7 +343,7 @@ def test_what_was_written_is_read_back_with_the_same_tree(
 
 @given(
     st.lists(
-        st.builds(Move, THOUGHTS, st.sampled_from(["f_for_t", "broken"]), st.just('{"a": 1}')),
+        st.builds(Action, THOUGHTS, st.sampled_from(["f_for_t", "broken"]), st.just('{"a": 1}')),
         max_size=8,
     ),
     st.sampled_from([FINISH, GIVE_UP]),
@@ -332,6 +351,6 @@ def test_what_was_written_is_read_back_with_the_same_tree(
 def test_a_chain_that_was_written_is_read_back_the_same(
     replies: list[Reply], arguments: str
 ) -> None:
-    outcome = solve([*replies, Move("t", "Finish", arguments)], Rules(depth=12), chains=1)
+    outcome = solve([*replies, Action("t", "Finish", arguments)], SearchRules(depth=12), chains=1)
     document = json.loads(json.dumps(written(outcome).document()))
     assert read_back(parse_answer(document, "here")) == told(outcome)

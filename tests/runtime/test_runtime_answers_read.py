@@ -15,10 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
-from toolsrv_runtime.answers import read
-from toolsrv_runtime.answers.model import CotAnswer, DfsAnswer
-from toolsrv_runtime.answers.read import parse_answer, read_answer, tree_of
-from toolsrv_runtime.answers.write import write_answer
+from toolsrv_runtime.toolbench import answer_files
+from toolsrv_runtime.toolbench.answer_files import (
+    CotAnswer,
+    DfsAnswer,
+    parse_answer,
+    read_answer,
+    tree_of,
+)
+from toolsrv_runtime.toolbench.answer_writer import write_answer
 
 EXAMPLES = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "examples.tar.gz"
 GROUPS = json.loads((Path(__file__).parent / "data" / "answer_vectors.json").read_text())["groups"]
@@ -184,7 +189,7 @@ def test_a_missing_file_a_folder_and_a_huge_file_are_told(
         read_answer(tmp_path / "none.json")
     with pytest.raises(DataError, match="cannot read"):
         read_answer(tmp_path)
-    monkeypatch.setattr(read, "MOST_BYTES", 1)
+    monkeypatch.setattr(answer_files, "MOST_ANSWER_BYTES", 1)
     path = tmp_path / "1_DFS.json"
     path.write_text(json.dumps(DFS_FILE))
     with pytest.raises(DataError, match="more than"):

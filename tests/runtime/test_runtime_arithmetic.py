@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline.expression import evaluate
-from toolsrv_runtime.values import arithmetic, patterns, readings, sums
+from toolsrv_runtime.values import arithmetic, kinds
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ from toolsrv_runtime.values import arithmetic, patterns, readings, sums
 def test_words_are_read_as_an_expression(
     text: str, words: str, expression: str, value: float
 ) -> None:
-    (found,) = arithmetic.find(text)
+    (found,) = arithmetic.find_arithmetic(text)
     assert text[found.begin : found.end] == words
     assert found.expression == expression
     assert found.is_plain
     assert evaluate(expression) == pytest.approx(value)
-    assert patterns.find("expression", text) == [words]
-    assert readings.read("expression", words) == expression
+    assert kinds.find_values("expression", text) == [words]
+    assert kinds.normalise_value("expression", words) == expression
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_words_are_read_as_an_expression(
     ],
 )
 def test_other_words_are_none(text: str) -> None:
-    assert arithmetic.find(text) == ()
-    assert arithmetic.read(text) == ""
+    assert arithmetic.find_arithmetic(text) == ()
+    assert arithmetic.to_expression(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_other_words_are_none(text: str) -> None:
     ["24/7", "5-6", "15% of 80", "2 plus 1 child", "15 percent of 80", "555-1234", "2026-11-20"],
 )
 def test_what_is_often_something_else_is_nothing_to_work_out(text: str) -> None:
-    assert arithmetic.share(text) == 0.0
+    assert arithmetic.arithmetic_share(text) == 0.0
 
 
 def test_two_in_one_text_are_two() -> None:
-    found = arithmetic.find("The square root of 1764, and what is 2^10?")
+    found = arithmetic.find_arithmetic("The square root of 1764, and what is 2^10?")
     assert [one.expression for one in found] == ["sqrt(1764)", "2^10"]
 
 
 @pytest.mark.parametrize("text", ["(", "square root of ", "1+", "half of the sum of 1, ", "one "])
 def test_a_hostile_text_is_cut(text: str) -> None:
-    for one in arithmetic.find(text * 20_000):
+    for one in arithmetic.find_arithmetic(text * 20_000):
         assert one.end <= arithmetic.TEXT_LIMIT
-        assert one.end - one.begin <= sums.LENGTH_LIMIT
+        assert one.end - one.begin <= arithmetic.LENGTH_LIMIT

@@ -11,7 +11,7 @@ from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.bridging import bridge, crossed, questions
 from toolsrv_runtime.planner.scene import Offer, Scene
 
@@ -45,7 +45,7 @@ def step(
     *,
     down: bool = False,
 ) -> Step:
-    move = Move("", function.name, json.dumps(given), about=about)
+    move = Action("", function.name, json.dumps(given), about=about)
     ok = response is not None
     return Step(move, json.dumps(response), ok=ok, response=response, down=down)
 

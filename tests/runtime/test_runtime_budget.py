@@ -12,11 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolsrv_runtime.agent.state import Budget
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.search.budget import Budget
+from toolsrv_runtime.outcome import Event, Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.cache import Plan, SequenceCache, common_prefix
+from toolsrv_runtime.engine.prefix_cache import PrefixPlan, SequenceCache, common_prefix
 
 CARRIED = 512
 """For how many evaluated tokens an idle sequence is carried along here."""
 
 
-def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0) -> Plan:
+def planned(
+    cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0
+) -> PrefixPlan:
     plan = cache.plan(tokens, reserve=reserve, head=head)
     assert plan is not None
     return plan
@@ -66,7 +68,7 @@ def test_the_least_recently_used_sequence_goes_first() -> None:
     assert planned(cache, [3, 3]).drop == (1,)
 
 
-def walked(cache: SequenceCache, tokens: list[int], *, head: int) -> Plan:
+def walked(cache: SequenceCache, tokens: list[int], *, head: int) -> PrefixPlan:
     """Take a sequence for ``tokens``, evaluate what is new, and let it go."""
     plan = planned(cache, tokens, head=head)
     cache.commit(plan, tokens[: plan.keep])
@@ -80,14 +82,14 @@ def test_a_path_that_its_tree_left_is_cut_back_where_carrying_it_costs() -> None
     for carried, target in ((None, 1), (CARRIED, 0)):
         cache = SequenceCache(slots=8, cells=10_000, carried=carried)
         walked(cache, [1, 1, 1, 5, 6, 7, 7], head=3)
-        assert walked(cache, [1, 1, 1, 5, 6, 8, 8], head=3) == Plan((), 0, target, 5)
+        assert walked(cache, [1, 1, 1, 5, 6, 8, 8], head=3) == PrefixPlan((), 0, target, 5)
 
 
 def test_a_path_of_another_task_stays_until_much_was_evaluated_since() -> None:
     cache = SequenceCache(slots=8, cells=10_000, carried=CARRIED)
     walked(cache, [1, 1, 1, 5, 6, 7], head=3)
     path = [1, 1, 1, 6, 6]
-    assert walked(cache, path, head=3) == Plan((), 0, 1, 3)
+    assert walked(cache, path, head=3) == PrefixPlan((), 0, 1, 3)
     for _ in range(8):
         path += [4] * (CARRIED // 8)
         assert walked(cache, path, head=3).drop == ()
@@ -100,7 +102,7 @@ def test_a_long_text_is_read_without_what_others_left_where_carrying_it_costs() 
         walked(cache, [1, 1, 1, 5, 6], head=3)
         walked(cache, [2, 2, 2, 2], head=3)
         text = [1, 1, 1, *[7] * CARRIED]
-        assert walked(cache, text, head=3) == Plan(drop, 0, target, 3)
+        assert walked(cache, text, head=3) == PrefixPlan(drop, 0, target, 3)
 
 
 def test_a_path_that_somebody_works_on_is_not_cut_back() -> None:
@@ -109,4 +111,4 @@ def test_a_path_that_somebody_works_on_is_not_cut_back() -> None:
     cache.commit(plan, [])
     cache.pin(plan.target, room=1)
     cache.extend(plan.target, [1, 2, 3, 4])
-    assert walked(cache, [1, 2, 3, 5], head=1) == Plan((), 0, 1, 3)
+    assert walked(cache, [1, 2, 3, 5], head=1) == PrefixPlan((), 0, 1, 3)

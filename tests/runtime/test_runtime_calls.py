@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.calls.exchange import Limits
+from toolsrv_runtime.calls.exchange import CallLimits
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.errors import ArgumentError
 
@@ -163,7 +163,7 @@ def test_html_bad_json_and_unknown_charsets_come_back_as_text() -> None:
 
 
 def test_a_body_is_read_only_up_to_the_cap() -> None:
-    limits = Limits(size=1_000)
+    limits = CallLimits(size=1_000)
     got = call(api(), answering(200, b"a" * 1_010, b"text/plain"), limits=limits)
     assert (got.kind, got.ok, len(got.response)) == ("too_large", False, 1_000)
     assert call(api(), answering(200, b"a" * 1_000, b"text/plain"), limits=limits).ok

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.calls.result import KINDS, CallResult, Kind, kind_of_status
-from toolsrv_runtime.calls.toolbench_codes import code, code_of_label, label, label_of_words
+from toolsrv_runtime.calls.result import RESULT_KINDS, CallResult, ResultKind, kind_of_status
 from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.toolbench.environment import (
+    code_of_label,
+    error_label,
+    label_of_response,
+    status_code,
+)
 
 VECTORS = Path(__file__).parent / "data" / "call_vectors.json"
 
@@ -20,7 +25,7 @@ def cases(group: str) -> list[dict[str, Any]]:
     return found
 
 
-def result(kind: Kind, response: Any = None, status: int = 0) -> CallResult:
+def result(kind: ResultKind, response: Any = None, status: int = 0) -> CallResult:
     return CallResult(
         api_id="C/t/a", arguments={}, url="https://x.test/", status=status, response=response,
         error="" if kind == "ok" else "no", source="live", seconds=0.0, kind=kind,
@@ -29,7 +34,7 @@ def result(kind: Kind, response: Any = None, status: int = 0) -> CallResult:
 
 @pytest.mark.parametrize("case", cases("process_error"), ids=lambda case: str(case)[:60])
 def test_words_in_a_response_get_the_references_label(case: dict[str, Any]) -> None:
-    assert label_of_words(case["api_returned"]) == case["error"]
+    assert label_of_response(case["api_returned"]) == case["error"]
 
 
 @pytest.mark.parametrize(
@@ -53,16 +58,16 @@ def test_a_label_gets_the_references_code(case: dict[str, Any]) -> None:
         ("network_error", Code.ERROR),
     ],
 )
-def test_a_kind_gets_a_code(kind: Kind, wanted: Code) -> None:
-    assert code(result(kind)) == wanted
+def test_a_kind_gets_a_code(kind: ResultKind, wanted: Code) -> None:
+    assert status_code(result(kind)) == wanted
 
 
 def test_every_kind_has_a_label_and_a_code() -> None:
-    assert len(KINDS) == 17
-    for kind in KINDS:
-        assert (label(result(kind)) == "") == (kind == "ok")
-        assert isinstance(code(result(kind)), Code)
-    assert code(result("ok", {"error": "x"}, 200)) == Code.MESSAGE
+    assert len(RESULT_KINDS) == 17
+    for kind in RESULT_KINDS:
+        assert (error_label(result(kind)) == "") == (kind == "ok")
+        assert isinstance(status_code(result(kind)), Code)
+    assert status_code(result("ok", {"error": "x"}, 200)) == Code.MESSAGE
 
 
 @pytest.mark.parametrize("status", [0, *range(200, 600)])

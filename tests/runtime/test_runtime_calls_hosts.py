@@ -19,12 +19,12 @@ import trustme
 
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
-from toolsrv_runtime.calls.addresses import Addresses
-from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
-from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.exchange import Limits
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+from toolsrv_runtime.calls.addresses import AddressResolver
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
+from toolsrv_runtime.calls.exchange import CallLimits
 from toolsrv_runtime.calls.policy import Policy, parse_rules
+from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
+from toolsrv_runtime.calls.transports import Connections
 
 _SPEC = importlib.util.spec_from_file_location(
     "hostile", Path(__file__).parent / "hosts" / "hostile.py"
@@ -35,8 +35,8 @@ _MODULE = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_MODULE)
 HostileHost: Any = _MODULE.HostileHost
 
-QUICK = Limits(seconds=0.6, connect_s=0.3, read_s=0.4, size=300_000, backoff_s=0.01)
-PATIENT = Limits(seconds=8, connect_s=4, read_s=4, size=300_000, retries=2, backoff_s=0.01)
+QUICK = CallLimits(seconds=0.6, connect_s=0.3, read_s=0.4, size=300_000, backoff_s=0.01)
+PATIENT = CallLimits(seconds=8, connect_s=4, read_s=4, size=300_000, retries=2, backoff_s=0.01)
 
 
 async def loopback(name: str, port: int) -> list[str]:
@@ -48,22 +48,22 @@ def api(url: str, **more: Any) -> Api:
     return Api(id="C/t/a", category="C", tool="t t", name="a", url=url, **more)
 
 
-def caller(host: Any, limits: Limits = PATIENT, **more: Any) -> Caller:
+def caller(host: Any, limits: CallLimits = PATIENT, **more: Any) -> Caller:
     """Return a caller for which ``api.test`` is a host of the person's own, on loopback."""
     trust = more.pop("trust", None)
     keys: Callable[[str], str] = more.pop("keys", lambda _: "")
     failures = more.pop("failures", 50)
-    addresses = Addresses(own={f"api.test:{host.port}"}, resolve=loopback)
+    addresses = AddressResolver(own={f"api.test:{host.port}"}, resolve=loopback)
     network = Network(
         transport=Connections(addresses, trust=trust),
         keys=keys,
-        hosts=Hosts(HostLimits(rate=0, failures=failures)),
+        hosts=HostLimiter(HostLimits(rate=0, failures=failures)),
         own=addresses.allows_any,
     )
     return Caller(transports={}, limits=limits, network=network, **more)
 
 
-def ask(path: str, limits: Limits = PATIENT, **more: Any) -> tuple[CallResult, Any]:
+def ask(path: str, limits: CallLimits = PATIENT, **more: Any) -> tuple[CallResult, Any]:
     method = more.pop("method", "GET")
 
     async def run() -> tuple[CallResult, Any]:
@@ -205,7 +205,7 @@ def test_only_calls_that_may_be_repeated_are_tried_again() -> None:
 
 def test_a_host_that_keeps_failing_is_left_alone() -> None:
     async def run() -> None:
-        limits = Limits(seconds=3, retries=0)
+        limits = CallLimits(seconds=3, retries=0)
         async with HostileHost() as host, caller(host, limits, failures=3) as one:
             for _ in range(5):
                 got = await one.call(api(host.url("500")), {})
@@ -245,7 +245,7 @@ def test_a_name_whose_answer_changes_is_called_at_no_other_address() -> None:
 
     async def run() -> None:
         async with HostileHost() as host:
-            network = Network(transport=Connections(Addresses(resolve=changing)))
+            network = Network(transport=Connections(AddressResolver(resolve=changing)))
             async with Caller(transports={}, limits=QUICK, network=network) as one:
                 kinds = [(await one.call(api(host.url("fine")), {})).kind for _ in range(3)]
             assert kinds == ["blocked_by_policy"] * 3
@@ -259,7 +259,7 @@ def test_a_host_that_does_not_exist_is_a_network_error() -> None:
         raise OSError(f"{name}:{port} is unknown")
 
     async def run() -> CallResult:
-        network = Network(transport=Connections(Addresses(resolve=nowhere)))
+        network = Network(transport=Connections(AddressResolver(resolve=nowhere)))
         async with Caller(transports={}, limits=QUICK, network=network) as one:
             return await one.call(api("https://no.test/x"), {})
 
@@ -324,7 +324,7 @@ def test_whatever_a_host_says_over_http2_is_a_typed_result(
         tls = server_side(authority, "api.test", http2=True)
         async with (
             HostileHost(tls=tls, http2=True) as host,
-            caller(host, Limits(seconds=8), trust=client_side(authority)) as one,
+            caller(host, CallLimits(seconds=8), trust=client_side(authority)) as one,
         ):
             got = await one.call(api(host.url(path)), {})
             assert (got.kind, got.status) == (kind, status), got.error
@@ -353,7 +353,7 @@ def test_tls_that_breaks_after_its_handshake_is_a_network_error(authority: trust
     async def run() -> CallResult:
         async with await asyncio.start_server(garble, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            addresses = Addresses(own={f"api.test:{port}"}, resolve=loopback)
+            addresses = AddressResolver(own={f"api.test:{port}"}, resolve=loopback)
             network = Network(transport=Connections(addresses, trust=client_side(authority)))
             async with Caller(transports={}, network=network) as one:
                 return await one.call(api(f"https://api.test:{port}/x"), {})
@@ -517,7 +517,7 @@ def test_consent_is_for_one_call_only_and_rules_do_not_replace_it_in_a_tainted_r
 def test_rules_hold_for_a_catalog_and_the_subscription_page_is_the_providers() -> None:
     async def run() -> None:
         policy = Policy(rules=parse_rules("deny * catalog:theirs"))
-        home = Home("theirs", "https://example.com/subscribe")
+        home = ApiOrigin("theirs", "https://example.com/subscribe")
         async with HostileHost() as host, caller(host, policy=policy, home=lambda _: home) as one:
             assert (await one.call(api(host.url("fine")), {})).kind == "blocked_by_policy"
         async with HostileHost() as host, caller(host, home=lambda _: home) as one:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.calls.invented import invented
+from toolsrv_runtime.calls.simulation import generate_response
 from toolsrv_runtime.stop import Stop
 
 
@@ -34,13 +34,13 @@ def lists(levels: int, length: int) -> Any:
     ],
 )
 def test_a_response_stays_small_however_its_lists_are_nested(schema: Any) -> None:
-    made = invented(schema, {}, random.Random(3))
+    made = generate_response(schema, {}, random.Random(3))
     assert values(made) < 2_000
     json.dumps(made)
 
 
 def test_where_the_lists_end_the_rest_of_the_response_is_there() -> None:
-    made = invented({"many": lists(14, 20), "total": "int"}, {}, random.Random(3))
+    made = generate_response({"many": lists(14, 20), "total": "int"}, {}, random.Random(3))
     assert isinstance(made["total"], int)
     assert len(made["many"]) < 20
     inner = made
@@ -52,16 +52,18 @@ def test_where_the_lists_end_the_rest_of_the_response_is_there() -> None:
 
 
 def test_a_response_within_its_budget_has_the_lengths_that_the_schema_says() -> None:
-    made = invented(lists(2, 20), {}, random.Random(3))
+    made = generate_response(lists(2, 20), {}, random.Random(3))
     assert [len(one["items"]) for one in made] == [20] * 20
 
 
 def test_a_list_that_nobody_waits_for_ends() -> None:
     stop = Stop()
     stop.set()
-    assert len(invented(lists(1, 20), {}, random.Random(3), stop)) == 1
-    assert len(invented(lists(1, 20), {}, random.Random(3), Stop())) == 20
+    assert len(generate_response(lists(1, 20), {}, random.Random(3), stop)) == 1
+    assert len(generate_response(lists(1, 20), {}, random.Random(3), Stop())) == 20
 
 
 def test_a_length_without_end_is_no_length() -> None:
-    assert isinstance(invented("list of str with length " + "9" * 5_000, {}, random.Random(1)), str)
+    assert isinstance(
+        generate_response("list of str with length " + "9" * 5_000, {}, random.Random(1)), str
+    )

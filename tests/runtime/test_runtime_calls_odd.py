@@ -17,14 +17,12 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.body import understand
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
-from toolsrv_runtime.calls.pace import asked_seconds
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
-from toolsrv_runtime.calls.recordings.pack import read_pack, write_pack
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits, retry_after_seconds
+from toolsrv_runtime.calls.recordings.callers import RecordingCaller, ReplayingCaller
+from toolsrv_runtime.calls.recordings.storage import RecordingStore, read_pack, write_pack
+from toolsrv_runtime.calls.response_body import parse_body
 from toolsrv_runtime.errors import ArgumentError
 
 HOST = "api.example.test"
@@ -209,7 +207,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
     "asked", [FAR_AWAY, "1 Jan 2026 00:00:00 +9999999999999999999", "soon", "-3", "1 1 1", ""]
 )
 def test_a_retry_after_that_says_no_time_is_as_none(asked: str) -> None:
-    assert asked_seconds({"retry-after": asked}, NOW) is None
+    assert retry_after_seconds({"retry-after": asked}, NOW) is None
     got = call(taking(), "x", Host(503, headers=[(b"retry-after", asked.encode())]))
     assert (got.kind, got.retry_after) == ("server_error", None)
 
@@ -237,7 +235,7 @@ def test_a_status_of_no_class_is_recorded_replayed_and_exported(
 
 
 def read(data: bytes, kind: str) -> Any:
-    return understand(data, httpx.Headers({"content-type": kind}), too_large=False)
+    return parse_body(data, httpx.Headers({"content-type": kind}), too_large=False)
 
 
 @pytest.mark.parametrize("behind", ["x", "<!--", "<p>", "<!"])
@@ -346,7 +344,8 @@ def test_nothing_about_a_call_is_raised(
 
     async def run() -> None:
         network = Network(
-            transport=Host(status, body, headers), hosts=Hosts(HostLimits(rate=0, failures=10**9))
+            transport=Host(status, body, headers),
+            hosts=HostLimiter(HostLimits(rate=0, failures=10**9)),
         )
         policy = Policy(methods=("GET", "POST"))
         made = await RecordingCaller(kept, policy=policy, transports={}, network=network).call(

@@ -15,11 +15,16 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter, SecurityScheme, Style
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls import body
-from toolsrv_runtime.calls.addresses import Addresses, address_fault, parse_own, spelling_fault
-from toolsrv_runtime.calls.auth import authorize, has_what_it_needs, key_names
-from toolsrv_runtime.calls.policy import Policy, Rule, parse_rules
-from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.calls import response_body
+from toolsrv_runtime.calls.addresses import (
+    AddressResolver,
+    address_fault,
+    parse_own_hosts,
+    spelling_fault,
+)
+from toolsrv_runtime.calls.credentials import authorize, has_credentials, key_names
+from toolsrv_runtime.calls.policy import Policy, PolicyRule, parse_rules
+from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 
@@ -28,7 +33,7 @@ def api(url: str = "https://api.test/x", *, method: str = "GET", **more: Any) ->
 
 
 def request(target: Api, arguments: dict[str, Any]) -> Any:
-    return build(target, args.bind(target, arguments))
+    return build_request(target, args.bind(target, arguments))
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -379,7 +384,7 @@ def test_line_ends_never_reach_a_path_a_header_or_a_cookie(place: Any, value: st
 def test_headers_that_are_ours_cannot_be_set(name: str) -> None:
     target = api(required=(Parameter(name=name, place="header"),))
     with pytest.raises(ArgumentError):
-        build(target, {name: "x"})
+        build_request(target, {name: "x"})
 
 
 @pytest.mark.parametrize(
@@ -398,7 +403,7 @@ def test_an_address_that_an_argument_or_a_trick_could_move_is_refused(url: str) 
     names = ("host", "port")
     target = api(url, optional=tuple(Parameter(name=name) for name in names))
     with pytest.raises(PolicyError):
-        build(target, {"host": "evil.test", "port": "80"})
+        build_request(target, {"host": "evil.test", "port": "80"})
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -424,31 +429,31 @@ BEARER = SecurityScheme(name="login", kind="http", scheme="bearer")
 def test_rapidapi_hosts_get_their_two_headers_over_tls_only() -> None:
     keys = {"rapidapi": "SECRET"}
     one = api("https://x.p.rapidapi.com/y")
-    got = authorize(one, build(one, {}), lambda name: keys.get(name, ""))
+    got = authorize(one, build_request(one, {}), lambda name: keys.get(name, ""))
     assert got.headers == {"X-RapidAPI-Host": "x.p.rapidapi.com", "X-RapidAPI-Key": "SECRET"}
     assert "SECRET" not in repr(got)
     plain = api("http://x.p.rapidapi.com/y")
-    assert "X-RapidAPI-Key" not in authorize(plain, build(plain, {}), lambda _: "S").headers
+    assert "X-RapidAPI-Key" not in authorize(plain, build_request(plain, {}), lambda _: "S").headers
     fake = api("https://x.p.rapidapi.com.evil.test/y")
-    assert authorize(fake, build(fake, {}), lambda name: keys.get(name, "")).headers == {}
+    assert authorize(fake, build_request(fake, {}), lambda name: keys.get(name, "")).headers == {}
 
 
 def test_the_first_alternative_that_all_keys_are_there_for_is_taken() -> None:
     target = api(security=((HEADER, BEARER), (BEARER,), ()))
     keys = {"api.test/login": "token"}
-    got = authorize(target, build(target, {}), lambda name: keys.get(name, ""))
+    got = authorize(target, build_request(target, {}), lambda name: keys.get(name, ""))
     assert got.headers == {"Authorization": "Bearer token"}
-    assert authorize(target, build(target, {}), lambda _: "").headers == {}
-    assert has_what_it_needs(target, "api.test", lambda _: "")
+    assert authorize(target, build_request(target, {}), lambda _: "").headers == {}
+    assert has_credentials(target, "api.test", lambda _: "")
     needs = api(security=((HEADER,),))
-    assert not has_what_it_needs(needs, "api.test", lambda _: "")
+    assert not has_credentials(needs, "api.test", lambda _: "")
     assert key_names(needs, "api.test") == ("api.test/main", "api.test")
 
 
 @pytest.mark.parametrize("spelt", ["a\\u002Bb\\u0026c/d", "a+b&c\\/d", "\\u0061+b&c/d"])
 def test_a_key_that_json_spells_with_escapes_does_not_come_back(spelt: str) -> None:
     data = f'{{"you": ["sent {spelt}"], "{spelt}": 1}}'.encode()
-    found = body.understand(data, httpx.Headers(), too_large=False, secrets=("a+b&c/d",))
+    found = response_body.parse_body(data, httpx.Headers(), too_large=False, secrets=("a+b&c/d",))
     assert found.value == {"you": ["sent [key]"], "[key]": 1}
 
 
@@ -466,10 +471,10 @@ def test_what_no_header_can_hold_is_refused_before_anything_is_sent(value: str) 
 def test_a_key_that_no_header_can_hold_is_none(key: str) -> None:
     for url in ("https://x.p.rapidapi.com/a", "https://é.p.rapidapi.com/a"):
         target = api(url)
-        got = authorize(target, build(target, {}), lambda _: key)
+        got = authorize(target, build_request(target, {}), lambda _: key)
         assert "X-RapidAPI-Key" not in got.headers
         assert got.headers["X-RapidAPI-Host"].isascii()
-        assert not has_what_it_needs(target, "x.p.rapidapi.com", lambda _: key)
+        assert not has_credentials(target, "x.p.rapidapi.com", lambda _: key)
 
 
 # --- addresses ------------------------------------------------------------------------------------
@@ -494,16 +499,18 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
         return ["93.184.215.14", address]
 
     with pytest.raises(PolicyError, match="resolves to"):
-        asyncio.run(Addresses(resolve=answer).of("api.test", 443))
-    own = Addresses(own={"api.test:443"}, resolve=answer)
-    assert address in asyncio.run(own.of("API.test.", 443))
+        asyncio.run(AddressResolver(resolve=answer).addresses_of("api.test", 443))
+    own = AddressResolver(own={"api.test:443"}, resolve=answer)
+    assert address in asyncio.run(own.addresses_of("API.test.", 443))
     with pytest.raises(PolicyError):
-        asyncio.run(own.of("api.test", 80))
+        asyncio.run(own.addresses_of("api.test", 80))
 
 
 def test_hosts_of_ones_own_are_read_as_they_are_compared() -> None:
-    assert parse_own("") == frozenset()
-    own = Addresses(own=parse_own(" LocalHost:8080, nas., 10.0.0.5 ,[::1]:90,[fd00::2], fd00::3,"))
+    assert parse_own_hosts("") == frozenset()
+    own = AddressResolver(
+        own=parse_own_hosts(" LocalHost:8080, nas., 10.0.0.5 ,[::1]:90,[fd00::2], fd00::3,")
+    )
     for host, port in (
         ("localhost", 8080),
         ("NAS", 1),
@@ -523,7 +530,7 @@ def test_hosts_of_ones_own_are_read_as_they_are_compared() -> None:
 )
 def test_what_is_no_host_of_ones_own_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_own(text)
+        parse_own_hosts(text)
     assert "localhost:8080" in caught.value.hint
 
 
@@ -544,7 +551,7 @@ def test_a_number_that_stands_for_an_address_is_refused_unresolved(host: str) ->
         raise AssertionError(f"{name}:{port} was looked up")
 
     with pytest.raises(PolicyError):
-        asyncio.run(Addresses(resolve=never).of(host, 443))
+        asyncio.run(AddressResolver(resolve=never).addresses_of(host, 443))
 
 
 # --- policy ---------------------------------------------------------------------------------------
@@ -552,7 +559,7 @@ def test_a_number_that_stands_for_an_address_is_refused_unresolved(host: str) ->
 
 def test_an_empty_text_is_no_rule() -> None:
     with pytest.raises(UsageError):
-        Rule.parse("")
+        PolicyRule.parse("")
 
 
 @pytest.mark.parametrize("text", ["allow", "permit GET", "allow FETCH", "allow GET a b c", "x"])
@@ -587,14 +594,14 @@ def test_a_rule_fits_its_host_however_both_are_spelt(rule: str, address: str) ->
     policy = Policy(rules=parse_rules(rule))
     assert not policy.could_pass(target, "nas", asks=True)
     with pytest.raises(PolicyError, match="denied"):
-        policy.check(target, build(target, {}), {}, catalog="nas")
+        policy.check(target, build_request(target, {}), {}, catalog="nas")
 
 
 def test_a_rule_with_a_port_holds_for_that_port_only() -> None:
     policy = Policy(rules=parse_rules("allow POST localhost:9011"))
     for address, asks in (("http://localhost:9011/x", False), ("http://localhost:9012/x", True)):
         target = api(address, method="POST")
-        assert (policy.check(target, build(target, {}), {}) is not None) is asks
+        assert (policy.check(target, build_request(target, {}), {}) is not None) is asks
 
 
 @pytest.mark.parametrize(
@@ -633,12 +640,12 @@ def test_a_rule_that_no_call_can_fit_is_refused_with_what_to_write(
 
 def test_the_last_rule_that_fits_decides() -> None:
     rules = parse_rules("deny * catalog:c; allow POST api.test, ask GET other.test")
-    assert rules[0] == Rule("deny", "*", catalog="c")
+    assert rules[0] == PolicyRule("deny", "*", catalog="c")
     policy = Policy(rules=rules)
 
     def verdict(target: Api, catalog: str = "") -> str:
         try:
-            wanted = policy.check(target, build(target, {}), {}, catalog=catalog)
+            wanted = policy.check(target, build_request(target, {}), {}, catalog=catalog)
         except PolicyError:
             return "deny"
         return "ask" if wanted else "allow"

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.calls.caller import Caller, Network
-from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.exchange import Limits
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+from toolsrv_runtime.calls.exchange import CallLimits
+from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
+from toolsrv_runtime.calls.transports import Connections
 
 _SPEC = importlib.util.spec_from_file_location(
     "hostile", Path(__file__).parent / "hosts" / "hostile.py"
@@ -27,7 +27,7 @@ _SPEC.loader.exec_module(_MODULE)
 HostileHost: Any = _MODULE.HostileHost
 
 NAME = "api.test"
-PATIENT = Limits(seconds=20, read_s=20)
+PATIENT = CallLimits(seconds=20, read_s=20)
 
 
 class Clock:
@@ -45,8 +45,8 @@ async def loopback(name: str, port: int) -> list[str]:
     return ["127.0.0.1"]
 
 
-def caller(host: Any, hosts: Hosts, limits: Limits = PATIENT) -> Caller:
-    addresses = Addresses(own={f"{NAME}:{host.port}"}, resolve=loopback)
+def caller(host: Any, hosts: HostLimiter, limits: CallLimits = PATIENT) -> Caller:
+    addresses = AddressResolver(own={f"{NAME}:{host.port}"}, resolve=loopback)
     network = Network(transport=Connections(addresses), hosts=hosts, own=addresses.allows_any)
     return Caller(transports={}, limits=limits, network=network)
 
@@ -61,7 +61,7 @@ def test_after_a_rest_one_call_tries_and_its_outcome_decides_for_the_others(
 ) -> None:
     async def run() -> None:
         clock = Clock()
-        hosts = Hosts(HostLimits(rate=0, failures=2, rest_s=30), clock=clock)
+        hosts = HostLimiter(HostLimits(rate=0, failures=2, rest_s=30), clock=clock)
         async with HostileHost() as host, caller(host, hosts) as one:
             for _ in range(3):
                 await one.call(api(host, "500"), {})
@@ -85,7 +85,7 @@ def test_after_a_rest_one_call_tries_and_its_outcome_decides_for_the_others(
 def test_a_try_that_tells_nothing_leaves_the_next_call_to_try(end: str) -> None:
     async def run() -> None:
         clock = Clock()
-        hosts = Hosts(HostLimits(rate=0, failures=1, rest_s=30), clock=clock)
+        hosts = HostLimiter(HostLimits(rate=0, failures=1, rest_s=30), clock=clock)
         async with HostileHost() as host, caller(host, hosts) as one:
             await one.call(api(host, "500"), {})
             clock.now += 31
@@ -113,8 +113,8 @@ class Full(httpx.AsyncBaseTransport):
 
 def test_calls_that_get_no_turn_in_time_say_so_and_are_no_failures_of_the_host() -> None:
     async def run() -> None:
-        hosts = Hosts(HostLimits(rate=0.001, at_once=3, failures=2))
-        hurried = Limits(seconds=0.05)
+        hosts = HostLimiter(HostLimits(rate=0.001, at_once=3, failures=2))
+        hurried = CallLimits(seconds=0.05)
         async with (
             HostileHost() as host,
             caller(host, hosts) as one,
@@ -127,7 +127,7 @@ def test_calls_that_get_no_turn_in_time_say_so_and_are_no_failures_of_the_host()
             said = f"its turn did not come within 0.05 seconds: {limit}"
             assert {got.error for got in waited} == {said}
             assert host.seen["fine"] == 1
-            assert hosts.rest(NAME) is None
+            assert hosts.cooldown(NAME) is None
 
     asyncio.run(run())
 
@@ -135,15 +135,15 @@ def test_calls_that_get_no_turn_in_time_say_so_and_are_no_failures_of_the_host()
 def test_who_gives_up_waiting_takes_no_turn_from_others() -> None:
     async def run() -> None:
         clock = Clock()
-        hosts = Hosts(HostLimits(rate=0.01), clock=clock)
-        async with hosts.turn(NAME):
+        hosts = HostLimiter(HostLimits(rate=0.01), clock=clock)
+        async with hosts.slot(NAME):
             pass
         for _ in range(5):
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.01), hosts.turn(NAME):
+                async with asyncio.timeout(0.01), hosts.slot(NAME):
                     pass
         clock.now += 101
-        async with asyncio.timeout(5), hosts.turn(NAME):
+        async with asyncio.timeout(5), hosts.slot(NAME):
             pass
 
     asyncio.run(run())
@@ -151,11 +151,11 @@ def test_who_gives_up_waiting_takes_no_turn_from_others() -> None:
 
 def test_a_full_pool_of_our_own_is_no_failure_of_the_host() -> None:
     async def run() -> None:
-        hosts = Hosts(HostLimits(rate=0, failures=1))
+        hosts = HostLimiter(HostLimits(rate=0, failures=1))
         network = Network(transport=Full(), hosts=hosts)
         target = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{NAME}/x")
         got = await Caller(transports={}, network=network).call(target, {})
         assert got.kind == "timed_out"
-        assert hosts.rest(NAME) is None
+        assert hosts.cooldown(NAME) is None
 
     asyncio.run(run())

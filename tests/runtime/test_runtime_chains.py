@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
 
 pytestmark = [pytest.mark.nightly, pytest.mark.scored("chains")]

@@ -9,13 +9,13 @@ import pytest
 from llama_cpp import llama_chat_format
 from tests.template_files import FILES, FOLDER, special_tokens
 
-from toolsrv_runtime.engine.base import Piece, SpecialTokens
+from toolsrv_runtime.contract.models import Piece, SpecialTokens
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.templates import template_limits
-from toolsrv_runtime.templates.chat_template import Turn, check_template, conversation
-from toolsrv_runtime.templates.template_limits import MOST_SOURCE
+from toolsrv_runtime.templates import sandbox
+from toolsrv_runtime.templates.rendering import ChatTurn, check_template, render_chat
+from toolsrv_runtime.templates.sandbox import MOST_SOURCE
 
-TURNS: list[Turn] = [
+TURNS: list[ChatTurn] = [
     (role, (Piece(text),))
     for role, text in [
         ("system", "Rules."),
@@ -85,10 +85,10 @@ TOO_MUCH = {
 def test_a_template_that_would_take_all_memory_or_time_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_limits, "MOST_S", 0.5)
+    monkeypatch.setattr(sandbox, "MOST_S", 0.5)
     started = time.thread_time()
     with pytest.raises(ModelError, match="the model's chat template does not work: ") as caught:
-        conversation(TURNS, TOO_MUCH[name])
+        render_chat(TURNS, TOO_MUCH[name])
     assert "is left out" not in caught.value.message  # it was not rendered
     assert time.thread_time() - started < 2.5
     assert "another GGUF" in caught.value.hint
@@ -110,13 +110,13 @@ def test_a_template_that_would_take_all_memory_or_time_is_refused(
 )
 def test_whatever_a_template_raises_is_told_as_its_fault(source: str, said: str) -> None:
     with pytest.raises(ModelError, match=said) as caught:
-        conversation(TURNS, source)
+        render_chat(TURNS, source)
     assert "\x1b" not in caught.value.message
 
 
 def test_a_template_of_a_profile_is_told_as_that() -> None:
     with pytest.raises(ModelError, match=r"the chat template in mine\.toml") as caught:
-        conversation(TURNS, "{{ 1 + 'a' }}", "mine.toml")
+        render_chat(TURNS, "{{ 1 + 'a' }}", "mine.toml")
     assert caught.value.hint.startswith("mend chat_template in mine.toml")
 
 
@@ -142,7 +142,7 @@ def test_what_templates_of_real_models_use_works() -> None:
 {%- for key, value in {'b': 1, 'a': 1700000000}|dictsort if [key]|length == [1]|sum %}{{ show(key, value) }}{% endfor %}
 {{- names ~ '{:>5}|{}'.format('x', ns.found) ~ x|default('none') ~ 1700000000|string -}}
 {%- if add_generation_prompt is defined and add_generation_prompt %}{{ '<bot>' }}{% endif %}"""
-    text = "".join(piece.text for piece in conversation(TURNS, source))
+    text = "".join(piece.text for piece in render_chat(TURNS, source))
     assert text.startswith("<s>Rules.\n[user 0]Hello?{")
     assert "[assistant 1]Yes.{" in text
     assert text.endswith("A=1700000000;B=1;user, user    x|Truenone1700000000<bot>")
@@ -154,7 +154,7 @@ def test_a_long_conversation_is_written() -> None:
         "{% for m in messages %}{% if messages|selectattr('role', 'equalto', 'tool')|list == [] %}"
         "<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
     )
-    assert sum(piece.text == "Yes." for piece in conversation(turns, source)) == 101
+    assert sum(piece.text == "Yes." for piece in render_chat(turns, source)) == 101
 
 
 def test_templates_run_in_several_threads_at_once() -> None:
@@ -162,7 +162,7 @@ def test_templates_run_in_several_threads_at_once() -> None:
 
     source = llama_chat_format.CHATML_CHAT_TEMPLATE
     with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(lambda _: conversation(TURNS, source), range(40)))
+        found = set(pool.map(lambda _: render_chat(TURNS, source), range(40)))
     assert len(found) == 1
 
 
@@ -171,7 +171,7 @@ def test_turns_end_with_the_models_own_token() -> None:
         "{% if not eos_token %}{{ raise_exception('no end') }}{% endif %}{{ bos_token }}"
         "{% for m in messages %}<{{ m.role }}>{{ m.content + eos_token }}{% endfor %}"
     )
-    prompt = conversation(TURNS, source, tokens=SpecialTokens("<s>", "</s>"))
+    prompt = render_chat(TURNS, source, tokens=SpecialTokens("<s>", "</s>"))
     text = "".join(piece.text for piece in prompt)
     assert text == "<s><system>Rules.</s><user>Hello?</s><assistant>Yes.</s><user>x</s>"
     assert [piece.text for piece in prompt if not piece.special] == [
@@ -185,7 +185,7 @@ def test_turns_end_with_the_models_own_token() -> None:
 def test_the_date_is_that_of_now_in_the_form_asked_for() -> None:
     source = "{{ strftime_now('%Y-%m-%d') }}{% for m in messages %}{{ m.content }}{% endfor %}"
     before = datetime.now(UTC).date()
-    text = conversation(TURNS, source)[0].text
+    text = render_chat(TURNS, source)[0].text
     assert before <= date.fromisoformat(text) <= datetime.now(UTC).date()
 
 

@@ -16,12 +16,23 @@ import pytest
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
 from toolsrv_registry.health import HealthEntry, Verdict
-from toolsrv_runtime.check.checker import UNREACHED_LIMIT, Checker, Result, Rules, excerpt
-from toolsrv_runtime.check.live import LiveTransport
-from toolsrv_runtime.check.modes import NO_KEY, live_world, offline_world, recorded_world
-from toolsrv_runtime.check.plan import Item, Plan, make_plan
-from toolsrv_runtime.check.recorded import Recorder
-from toolsrv_runtime.check.worlds import Called, Reply, World
+from toolsrv_runtime.check.backends import (
+    NO_KEY,
+    LiveTransport,
+    ReplyRecorder,
+    live_backend,
+    offline_backend,
+    recorded_backend,
+)
+from toolsrv_runtime.check.checker import (
+    UNREACHED_LIMIT,
+    Checker,
+    CheckOptions,
+    CheckResult,
+    excerpt,
+)
+from toolsrv_runtime.check.plan import CheckItem, CheckPlan, make_plan
+from toolsrv_runtime.check.replies import ApiReply, Backend, CallerBackend
 
 FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]
 
@@ -36,12 +47,12 @@ def api(name: str, host: str = "one.test", path: str | None = None, **parts: Any
 # --- planning -------------------------------------------------------------------------------------
 
 
-def planned(apis: Sequence[Api], **options: Any) -> Plan:
+def planned(apis: Sequence[Api], **options: Any) -> CheckPlan:
     defaults: dict[str, Any] = {"latest": {}, "since": "2026-11-01", "refuses": lambda _: ""}
     return make_plan(apis, **(defaults | options))
 
 
-def entry(item: Item, checked_at: str, verdict: Verdict = Verdict.OK) -> HealthEntry:
+def entry(item: CheckItem, checked_at: str, verdict: Verdict = Verdict.OK) -> HealthEntry:
     return HealthEntry(
         api_id=item.api.id, content_hash=item.content_hash, checked_at=checked_at, verdict=verdict
     )
@@ -60,7 +71,7 @@ def test_what_cannot_be_called_is_left_out_with_its_reason() -> None:
         api("hole", path="{team}"),
         api("locked", security=((scheme,),)),
     ]
-    world = live_world(apis[:1], timeout=1)
+    world = live_backend(apis[:1], timeout=1)
     plan = planned(apis, refuses=world.refuses)
     asyncio.run(world.aclose())
     assert [item.api.name for item in plan.items] == ["fine"]
@@ -121,17 +132,17 @@ class Kept:
 
 def checked(
     apis: Sequence[Api],
-    world: World,
+    world: Backend,
     *,
     keep: Callable[[Sequence[HealthEntry]], None] | None = None,
     **rules: Any,
-) -> Result:
-    async def run() -> Result:
+) -> CheckResult:
+    async def run() -> CheckResult:
         plan = planned(apis, refuses=world.refuses)
         keeper = keep or Kept()
         try:
             return await Checker(
-                plan.items, world, keep=keeper, rules=Rules(**({"rate": 0} | rules))
+                plan.items, world, keep=keeper, rules=CheckOptions(**({"rate": 0} | rules))
             ).run()
         finally:
             await world.aclose()
@@ -160,7 +171,7 @@ def test_every_kind_of_answer_gets_its_verdict(host: Any) -> None:
     # Each at a host of its own, so that one that pauses holds up nobody else.
     apis = [api(name, host=f"h{place}.test") for place, name in enumerate(wanted)]
     kept = Kept()
-    world = live_world(apis, timeout=1.5, via=host.url)
+    world = live_backend(apis, timeout=1.5, via=host.url)
     result = checked(apis, world, keep=kept, slow=0.3, concurrency=16)
     assert result.ended == "complete"
     found = {one.api_id.removeprefix("C/t/"): one for one in kept.entries.values()}
@@ -175,7 +186,7 @@ def test_every_kind_of_answer_gets_its_verdict(host: Any) -> None:
 def test_the_rate_of_each_host_is_kept(host: Any) -> None:
     apis = [api(f"fine{n}", host=name) for name in ("a.test", "b.test") for n in range(6)]
     rate = 5.0
-    result = checked(apis, live_world(apis, timeout=5, via=host.url), rate=rate)
+    result = checked(apis, live_backend(apis, timeout=5, via=host.url), rate=rate)
     assert result.tally.done == 12
     for name in ("a.test", "b.test"):
         times = host.times(name)
@@ -186,7 +197,7 @@ def test_the_rate_of_each_host_is_kept(host: Any) -> None:
 
 def test_a_host_that_is_called_too_often_is_set_aside(host: Any) -> None:
     apis = [api("shut"), api("shut/2"), api("fine", host="two.test")]
-    result = checked(apis, live_world(apis, timeout=5, via=host.url), concurrency=1)
+    result = checked(apis, live_backend(apis, timeout=5, via=host.url), concurrency=1)
     verdicts = {one.api_id: one.verdict for one in result.entries}
     assert verdicts == {"C/t/shut": "rate_limited", "C/t/fine": "ok"}
     assert "too often" in result.not_checked["C/t/shut/2"]
@@ -195,7 +206,7 @@ def test_a_host_that_is_called_too_often_is_set_aside(host: Any) -> None:
 
 def test_a_limit_of_calls_ends_a_check(host: Any) -> None:
     apis = [api(f"fine{n}") for n in range(9)]
-    result = checked(apis, live_world(apis, timeout=5, via=host.url), calls=4)
+    result = checked(apis, live_backend(apis, timeout=5, via=host.url), calls=4)
     assert (result.ended, result.tally.calls, len(result.entries)) == ("call_limit", 4, 4)
 
 
@@ -204,7 +215,7 @@ def test_a_dead_network_kills_no_api() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     apis = [api(f"n{n}", host=f"h{n}.test") for n in range(UNREACHED_LIMIT + 20)]
     kept = Kept()
-    result = checked(apis, live_world(apis, timeout=5, via=url), keep=kept, tries=1)
+    result = checked(apis, live_backend(apis, timeout=5, via=url), keep=kept, tries=1)
     assert result.ended == "no_network"
     assert not kept.entries
     assert len(result.unconfirmed) >= UNREACHED_LIMIT
@@ -213,7 +224,7 @@ def test_a_dead_network_kills_no_api() -> None:
 def test_results_wait_while_another_process_writes(host: Any) -> None:
     apis = [api(f"fine{n}") for n in range(40)]
     kept = Kept(busy=1)
-    checked(apis, live_world(apis, timeout=5, via=host.url), keep=kept)
+    checked(apis, live_backend(apis, timeout=5, via=host.url), keep=kept)
     assert len(kept.entries) == 40
 
 
@@ -223,7 +234,7 @@ def test_a_store_that_cannot_be_written_ends_the_check(host: Any) -> None:
 
     apis = [api(f"fine{n}") for n in range(40)]
     with pytest.raises(DataError):
-        checked(apis, live_world(apis, timeout=5, via=host.url), keep=full)
+        checked(apis, live_backend(apis, timeout=5, via=host.url), keep=full)
     assert len(host.calls) < 40
 
 
@@ -231,17 +242,17 @@ def test_a_stopped_check_keeps_what_it_has_judged(host: Any) -> None:
     apis = [api(f"fine{n}") for n in range(5)] + [api("gate", host="two.test")]
     kept = Kept()
 
-    async def run() -> Result:
-        world = live_world(apis, timeout=30, via=host.url)
+    async def run() -> CheckResult:
+        world = live_backend(apis, timeout=30, via=host.url)
         plan = planned(apis, refuses=world.refuses)
         replies: list[str] = []
 
-        def heard(api_id: str, _: Reply) -> None:
+        def heard(api_id: str, _: ApiReply) -> None:
             replies.append(api_id)
             if len(replies) == 5:
                 asyncio.get_running_loop().call_soon(checker.stop)
 
-        checker = Checker(plan.items, world, keep=kept, rules=Rules(rate=0), heard=heard)
+        checker = Checker(plan.items, world, keep=kept, rules=CheckOptions(rate=0), heard=heard)
         try:
             return await checker.run()
         finally:
@@ -255,14 +266,14 @@ def test_a_stopped_check_keeps_what_it_has_judged(host: Any) -> None:
 
 def test_a_default_that_its_own_type_refuses_is_not_called(host: Any) -> None:
     target = api("fine", required=(Parameter(name="n", type="NUMBER", default="many"),))
-    result = checked([target], live_world([target], timeout=5, via=host.url))
+    result = checked([target], live_backend([target], timeout=5, via=host.url))
     assert "must be a number" in result.not_checked[target.id]
     assert not host.calls
 
 
 def test_a_private_address_is_not_called() -> None:
     target = api("fine", host="localhost")
-    result = checked([target], live_world([target], timeout=5))
+    result = checked([target], live_backend([target], timeout=5))
     assert "not a public address" in result.not_checked[target.id]
 
 
@@ -270,7 +281,7 @@ def test_a_host_of_ones_own_may_be_private_and_without_tls(host: Any) -> None:
     own = host.url.removeprefix("http://")
     target = api("fine", url=f"{host.url}/fine")
     other = api("other", url="http://127.0.0.1:9/fine")
-    world = live_world([target, other], timeout=5, own={own})
+    world = live_backend([target, other], timeout=5, own={own})
     assert "https" in world.refuses(other)
     kept = Kept()
     result = checked([target, other], world, keep=kept)
@@ -281,7 +292,7 @@ def test_a_host_of_ones_own_may_be_private_and_without_tls(host: Any) -> None:
 def test_a_busy_service_of_ones_own_is_given_its_time(host: Any) -> None:
     own = host.url.removeprefix("http://")
     target = api("busy", url=f"{host.url}/busy")
-    result = checked([target], live_world([target], timeout=5, own={own}))
+    result = checked([target], live_backend([target], timeout=5, own={own}))
     assert [one.verdict for one in result.entries] == [Verdict.OK]
 
 
@@ -294,8 +305,8 @@ def test_the_key_goes_to_its_own_hosts_only(host: Any) -> None:
         return httpx.Response(200, json={"you sent": request.headers.get("x-rapidapi-key")})
 
     apis = [api("a", host="x.p.rapidapi.com"), api("b", host="rapidapi.com.evil.test")]
-    world = live_world(apis, timeout=5, key=key)
-    assert isinstance(world, Called)
+    world = live_backend(apis, timeout=5, key=key)
+    assert isinstance(world, CallerBackend)
     network: Any = world._callers["x.p.rapidapi.com"]._network
     live: LiveTransport = network.transport._inner
     live._inner = httpx.MockTransport(answer)  # type: ignore[assignment]
@@ -305,14 +316,14 @@ def test_the_key_goes_to_its_own_hosts_only(host: Any) -> None:
     assert all(key not in one.excerpt for one in result.entries)
 
     echo = [api("echo", host="x.p.rapidapi.com")]
-    said = checked(echo, live_world(echo, timeout=5, key=key, via=host.url))
+    said = checked(echo, live_backend(echo, timeout=5, key=key, via=host.url))
     assert said.entries[0].verdict == "ok"
     assert "rapidapi-key" not in said.entries[0].excerpt.lower()
 
 
 def test_without_a_key_rapidapi_is_left_alone() -> None:
     target = api("a", host="x.p.rapidapi.com")
-    world = live_world([target], timeout=5)
+    world = live_backend([target], timeout=5)
     assert world.refuses(target) == NO_KEY
     asyncio.run(world.aclose())
 
@@ -320,12 +331,12 @@ def test_without_a_key_rapidapi_is_left_alone() -> None:
 @pytest.mark.parametrize("url", ["ftp://x", "localhost", "http://u:p@h", "http://h:x", ""])
 def test_a_gateway_must_be_a_url(url: str) -> None:
     with pytest.raises(UsageError):
-        live_world([], timeout=5, via=url)
+        live_backend([], timeout=5, via=url)
 
 
 def test_the_catalog_that_ships_is_checked_offline(apis: dict[str, Api]) -> None:
     some = [one for one in apis.values() if one.category == "Science"]
-    result = checked([*some, api("x")], offline_world(timeout=10))
+    result = checked([*some, api("x")], offline_backend(timeout=10))
     assert {one.verdict for one in result.entries} == {Verdict.OK}
     assert {one.source for one in result.entries} == {"offline"}
     assert len(result.entries) == len(some)
@@ -339,19 +350,19 @@ def test_a_recording_is_judged_like_the_replies_it_holds(host: Any, tmp_path: Pa
     apis = [api(name) for name in names]
     file = tmp_path / "deep" / "replies.jsonl"
 
-    async def run() -> Result:
-        world = live_world(apis, timeout=5, via=host.url)
-        with Recorder(file) as recorder:
+    async def run() -> CheckResult:
+        world = live_backend(apis, timeout=5, via=host.url)
+        with ReplyRecorder(file) as recorder:
             plan = planned(apis, refuses=world.refuses)
             try:
                 return await Checker(
-                    plan.items, world, keep=Kept(), rules=Rules(rate=0), heard=recorder.add
+                    plan.items, world, keep=Kept(), rules=CheckOptions(rate=0), heard=recorder.add
                 ).run()
             finally:
                 await world.aclose()
 
     live = asyncio.run(run())
-    again = checked([*apis, api("unheard")], recorded_world(file))
+    again = checked([*apis, api("unheard")], recorded_backend(file))
     assert {one.api_id: one.verdict for one in again.entries} == {
         one.api_id: one.verdict for one in live.entries
     }
@@ -361,11 +372,11 @@ def test_a_recording_is_judged_like_the_replies_it_holds(host: Any, tmp_path: Pa
 def test_half_a_line_of_a_killed_recorder_does_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     file.write_bytes(b'{"api_id": "C/t/a", "status": 200, "body": {"a": 1}}\n{"api_id": "C/')
-    (first,) = checked([api("a")], recorded_world(file)).entries
-    with Recorder(file) as recorder:
-        recorder.add("C/t/b", Reply(404, 0.1, body="\ud800 <\u2028>"))
+    (first,) = checked([api("a")], recorded_backend(file)).entries
+    with ReplyRecorder(file) as recorder:
+        recorder.add("C/t/b", ApiReply(404, 0.1, body="\ud800 <\u2028>"))
     assert first.verdict == "ok"
-    result = checked([api("a"), api("b")], recorded_world(file))
+    result = checked([api("a"), api("b")], recorded_backend(file))
     assert {one.api_id: one.verdict for one in result.entries} == {
         "C/t/a": "ok",
         "C/t/b": "http_error",
@@ -379,21 +390,21 @@ def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     file.write_text(json.dumps({"api_id": "x", "status": 200}) + "\n" + line + "\n")
     with pytest.raises(DataError, match="line 2"):
-        recorded_world(file)
+        recorded_backend(file)
 
 
 def test_the_deepest_and_oddest_reply_is_recorded_and_told(tmp_path: Path) -> None:
     deep: Any = "\ud800\x1b[31m"
     for _ in range(400):
         deep = [deep]
-    reply = Reply(200, 0.1, body={"a": deep, "b": float("nan")})
-    with Recorder(tmp_path / "replies.jsonl") as recorder:
+    reply = ApiReply(200, 0.1, body={"a": deep, "b": float("nan")})
+    with ReplyRecorder(tmp_path / "replies.jsonl") as recorder:
         recorder.add("C/t/a", reply)
-    (found,) = checked([api("a")], recorded_world(tmp_path / "replies.jsonl")).entries
+    (found,) = checked([api("a")], recorded_backend(tmp_path / "replies.jsonl")).entries
     assert found.verdict == "ok"
-    assert excerpt(Reply(200, 0.1, body="\ud800\x1b[31m\u202e ok")).encode().endswith(b" ok")
+    assert excerpt(ApiReply(200, 0.1, body="\ud800\x1b[31m\u202e ok")).encode().endswith(b" ok")
 
 
 def test_a_recording_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nowhere"):
-        recorded_world(tmp_path / "nowhere")
+        recorded_backend(tmp_path / "nowhere")

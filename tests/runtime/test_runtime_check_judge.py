@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.health import Verdict
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.pace import Pace, pause_seconds
-from toolsrv_runtime.check.judge import SLOW_SECONDS, judge
-from toolsrv_runtime.check.samples import addressed, sample
-from toolsrv_runtime.check.tally import Tally
+from toolsrv_runtime.calls.rate_limits import RateLimiter, pause_seconds
+from toolsrv_runtime.check.checker import CheckProgress
+from toolsrv_runtime.check.plan import name_placeholders, sample_arguments
+from toolsrv_runtime.check.replies import SLOW_SECONDS, judge
 from toolsrv_runtime.errors import ArgumentError
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -158,7 +158,7 @@ def test_a_guessed_argument_takes_the_blame_for_what_it_may_have_caused() -> Non
 
 
 def value_of(parameter: Parameter) -> Any:
-    return sample(api("x", required=(parameter,))).values.get(parameter.key)
+    return sample_arguments(api("x", required=(parameter,))).values.get(parameter.key)
 
 
 @pytest.mark.parametrize(
@@ -193,19 +193,19 @@ def test_values_come_from_the_catalog_or_are_plain_samples(
 
 
 def test_only_the_providers_own_values_are_no_guess() -> None:
-    given_ = sample(api("x", required=(Parameter(name="city", default="Oslo"),)))
-    guessed = sample(api("x", required=(Parameter(name="city"),)))
+    given_ = sample_arguments(api("x", required=(Parameter(name="city", default="Oslo"),)))
+    guessed = sample_arguments(api("x", required=(Parameter(name="city"),)))
     assert (given_.guessed, guessed.guessed) == (False, True)
 
 
 def test_optional_parameters_are_left_out_unless_the_path_needs_them() -> None:
     optional = (Parameter(name="a", default="1"), Parameter(name="b", default="2"))
-    found = sample(api("x", path="v1/{a}", optional=optional))
+    found = sample_arguments(api("x", path="v1/{a}", optional=optional))
     assert found.values == {"a": "1"}
 
 
 def test_placeholders_may_be_written_as_keys() -> None:
-    target = addressed(api("x", path="v1/{is_id}/{Team}", required=(Parameter(name="id"),)))
+    target = name_placeholders(api("x", path="v1/{is_id}/{Team}", required=(Parameter(name="id"),)))
     assert target.url.endswith("/v1/{id}/{Team}")
 
 
@@ -223,7 +223,7 @@ def test_sampled_arguments_bind_or_are_refused_in_our_own_words(
     parameters: list[Parameter],
 ) -> None:
     target = api("x", required=tuple(parameters))
-    found = sample(target)
+    found = sample_arguments(target)
     if not found.missing:
         try:
             args.bind(target, found.values)
@@ -236,7 +236,7 @@ def test_sampled_arguments_bind_or_are_refused_in_our_own_words(
 
 @given(st.floats(0.1, 100), st.lists(st.floats(0, 5), min_size=2, max_size=20))
 def test_a_host_is_never_ready_before_its_interval(rate: float, waits: list[float]) -> None:
-    pace, now, calls = Pace(rate), 0.0, []
+    pace, now, calls = RateLimiter(rate), 0.0, []
     for wait in waits:
         now = max(now + wait, pace.ready("h"))
         pace.called("h", now)
@@ -270,6 +270,6 @@ def test_any_retry_after_gives_a_time(asked: str, tries: int) -> None:
 
 
 def test_the_time_left_follows_the_slower_of_speed_and_busiest_host() -> None:
-    assert Tally(100, done=10, seconds=5.0).left_s == 45
-    assert Tally(100, done=10, seconds=5.0, busiest=80, interval=1.0).left_s == 80
-    assert Tally(100).left_s is None
+    assert CheckProgress(100, done=10, seconds=5.0).left_s == 45
+    assert CheckProgress(100, done=10, seconds=5.0, busiest=80, interval=1.0).left_s == 80
+    assert CheckProgress(100).left_s is None

@@ -11,7 +11,7 @@ from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.codes import coded
 from toolsrv_runtime.planner.scene import Offer, Scene
 
@@ -34,7 +34,7 @@ def step(
     response: object = None,
 ) -> Step:
     function = next(one.function for one in offers if one.function.name.startswith(name))
-    move = Move("", function.name, json.dumps(given), about=about)
+    move = Action("", function.name, json.dumps(given), about=about)
     return Step(move, json.dumps(response), ok=response is not None, response=response)
 
 

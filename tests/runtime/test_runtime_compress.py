@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.calls.by_schema import by_schema
-from toolsrv_runtime.calls.compress import Budget, compressed
+from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))
 TINY = 40
@@ -37,7 +36,7 @@ def bytes_by_three(text: str) -> int:
 
 def test_a_schema_keeps_what_the_reference_keeps() -> None:
     for case in VECTORS["groups"]["schema_compression"]["cases"]:
-        assert by_schema(case["response"], case["schema"]) == case["out"]
+        assert filter_by_schema(case["response"], case["schema"]) == case["out"]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +59,12 @@ def test_a_schema_keeps_what_the_reference_keeps() -> None:
 def test_a_schema_that_the_reference_crashes_on_leaves_out_what_it_does_not_name(
     response: dict[str, Any], schema: Any, kept: dict[str, Any]
 ) -> None:
-    assert by_schema(response, schema) == kept
+    assert filter_by_schema(response, schema) == kept
 
 
 @given(st.dictionaries(st.text(max_size=5), values, max_size=5), values)
 def test_a_schema_only_ever_leaves_out(response: dict[str, Any], schema: Any) -> None:
-    assert list(by_schema(response, schema)) == [
+    assert list(filter_by_schema(response, schema)) == [
         key
         for key in response
         if schema is True or (isinstance(schema, dict | list | str) and key in schema)
@@ -74,7 +73,7 @@ def test_a_schema_only_ever_leaves_out(response: dict[str, Any], schema: Any) ->
 
 def test_what_fits_is_shown_whole_whatever_the_schema_says() -> None:
     response = {"city": "Lima", "population": 10_000_000, "mayor": None}
-    text = compressed(response, Budget(200), {"city": "str"})
+    text = compress(response, TextBudget(200), {"city": "str"})
     assert text == json.dumps(response)
 
 
@@ -82,48 +81,48 @@ def test_what_does_not_fit_is_shown_by_its_schema_then_by_structure() -> None:
     items = [{"id": at, "noise": "x" * 200} for at in range(4)]
     response = {"items": items, "debug": "y" * 500}
     schema = {"items": [{"id": "int"}]}
-    assert json.loads(compressed(response, Budget(200), schema)) == {
+    assert json.loads(compress(response, TextBudget(200), schema)) == {
         "items": [{"id": at} for at in range(4)]
     }
-    shorter = json.loads(compressed({**response, "items": items * 99}, Budget(200), schema))
+    shorter = json.loads(compress({**response, "items": items * 99}, TextBudget(200), schema))
     assert list(shorter) == ["items"]
     assert shorter["items"][0] == {"id": 0}
 
 
 @pytest.mark.parametrize("schema", [{}, "", {"else": "str"}])
 def test_a_schema_that_names_nothing_of_a_response_is_passed_over(schema: Any) -> None:
-    text = compressed({"text": "word " * 100}, Budget(100), schema)
+    text = compress({"text": "word " * 100}, TextBudget(100), schema)
     assert json.loads(text)["text"].startswith("word word")
 
 
 def test_a_list_at_the_top_has_no_schema() -> None:
-    text = compressed([{"x": 1, "y": 2}] * 50, Budget(100), {"x": "int"})
+    text = compress([{"x": 1, "y": 2}] * 50, TextBudget(100), {"x": "int"})
     assert json.loads(text)[0] == {"x": 1, "y": 2}
 
 
 @given(values, st.integers(TINY, 2_000))
 def test_the_text_is_json_and_never_over_a_budget_of_characters(value: Any, most: int) -> None:
-    text = compressed(value, Budget(most))
+    text = compress(value, TextBudget(most))
     json.loads(text, parse_constant=pytest.fail)
     assert len(text) <= most
 
 
 @given(values, st.integers(TINY, 700))
 def test_the_text_is_json_and_never_over_a_budget_of_tokens(value: Any, most: int) -> None:
-    text = compressed(value, Budget(most, bytes_by_three, reach=8))
+    text = compress(value, TextBudget(most, bytes_by_three, reach=8))
     json.loads(text)
     assert bytes_by_three(text) <= most
 
 
 @given(values, st.integers(0, TINY))
 def test_a_tiny_budget_is_kept_too(value: Any, most: int) -> None:
-    assert len(compressed(value, Budget(most))) <= most
+    assert len(compress(value, TextBudget(most))) <= most
 
 
 @given(values, st.integers(TINY, 2_000))
 def test_what_fits_comes_back_clean_and_else_unchanged(value: Any, most: int) -> None:
     if len(json.dumps(value, ensure_ascii=False)) <= most:
-        assert json.loads(compressed(value, Budget(most))) == cleaned(value)
+        assert json.loads(compress(value, TextBudget(most))) == cleaned(value)
 
 
 def cleaned(value: Any) -> Any:
@@ -139,7 +138,7 @@ def cleaned(value: Any) -> Any:
 
 @given(values, st.integers(TINY, 1_000))
 def test_what_is_left_out_is_counted_rightly(value: Any, most: int) -> None:
-    shown = json.loads(compressed(value, Budget(most)), object_pairs_hook=Pairs)
+    shown = json.loads(compress(value, TextBudget(most)), object_pairs_hook=Pairs)
     check(value, shown)
 
 
@@ -189,11 +188,11 @@ def check(value: Any, shown: Any) -> None:
 @given(st.dictionaries(st.text("abcdef", min_size=1, max_size=20), st.text(min_size=9), min_size=1))
 def test_keys_are_kept_before_values(value: dict[str, str]) -> None:
     room = sum(len(key) + 6 + len(SHORTENED) for key in value)
-    assert list(json.loads(compressed(value, Budget(max(TINY, room))))) == list(value)
+    assert list(json.loads(compress(value, TextBudget(max(TINY, room))))) == list(value)
 
 
 def test_a_long_list_shows_its_first_and_last_items_and_how_many_are_between() -> None:
-    shown = json.loads(compressed(list(range(1_000)), Budget(100)))
+    shown = json.loads(compress(list(range(1_000)), TextBudget(100)))
     at = next(at for at, one in enumerate(shown) if isinstance(one, str))
     assert shown[:at] == list(range(at))
     assert shown[at + 1 :] == list(range(1_000 - len(shown) + at + 1, 1_000))
@@ -202,7 +201,7 @@ def test_a_long_list_shows_its_first_and_last_items_and_how_many_are_between() -
 
 def test_a_long_text_is_cut_in_its_middle() -> None:
     text = "begin " + "x" * 5_000 + " end"
-    shown = json.loads(compressed(text, Budget(120)))
+    shown = json.loads(compress(text, TextBudget(120)))
     assert shown.startswith("begin xxx")
     assert shown.endswith("xxx end")
     assert f"[... {len(text) - shown.count('x') - 10} characters left out ...]" in shown
@@ -210,13 +209,13 @@ def test_a_long_text_is_cut_in_its_middle() -> None:
 
 def test_short_values_stay_beside_long_ones() -> None:
     response = {"id": 7, "text": "long " * 1_000, "tags": ["a", "b"], "ok": True}
-    shown = json.loads(compressed(response, Budget(200)))
+    shown = json.loads(compress(response, TextBudget(200)))
     assert (shown["id"], shown["tags"], shown["ok"]) == (7, ["a", "b"], True)
 
 
 def test_hidden_characters_do_not_reach_the_model() -> None:
     dirty = "a\u200bb\u202ec\x1b[31m\ufeff\U000e0041d"
-    shown = json.loads(compressed({dirty: dirty, "list": [dirty] * 500}, Budget(300)))
+    shown = json.loads(compress({dirty: dirty, "list": [dirty] * 500}, TextBudget(300)))
     assert shown["abc[31md"] == "abc[31md"
     assert clean(json.dumps(shown, ensure_ascii=False), 999) == json.dumps(
         shown, ensure_ascii=False
@@ -229,14 +228,14 @@ def test_deep_nesting_ends_in_a_count(most: int) -> None:
     deep: Any = {"a": 1}
     for _ in range(50_000):
         deep = [deep]
-    assert "... 1 item]" in compressed(deep, Budget(most))
+    assert "... 1 item]" in compress(deep, TextBudget(most))
 
 
 def test_the_time_does_not_grow_with_the_response() -> None:
     def seconds(count: int) -> float:
         rows = [{"id": at, "text": "word " * 20} for at in range(count)]
         start = time.perf_counter()
-        compressed({"rows": rows}, Budget(1_000), {"rows": [{"id": "int"}]})
+        compress({"rows": rows}, TextBudget(1_000), {"rows": [{"id": "int"}]})
         return time.perf_counter() - start
 
     assert seconds(20_000) < 40 * seconds(2_000) + 1

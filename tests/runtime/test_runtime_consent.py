@@ -19,9 +19,8 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.conversions import (
     converter,
     find,
@@ -77,7 +77,7 @@ def test_a_result_is_taken_on_in_the_unit_of_the_parameter(
 ) -> None:
     given = {"amount": 45, "from_unit": "knots", "to_unit": "mph"}
     response = {"amount": 45, "from_unit": "knot", "to_unit": "mile/hour", "result": 51.785075}
-    move = Move("", "convert_units", json.dumps(given))
+    move = Action("", "convert_units", json.dumps(given))
     parameter = next(one for one in APIS[function].parameters if one.name == name)
     done = Step(move, "", ok=True, response=response)
     assert in_its_unit(parameter, value, [done]) == read
@@ -151,7 +151,7 @@ def test_an_amount_in_the_wanted_unit_is_left_alone(unit: str, wanted: str, idle
 def test_an_answer_is_not_taken_for_another_unit(
     source: str, target: str, amount: float, answered: bool
 ) -> None:
-    move = Move("", "heat_index", json.dumps({"temperature_c": 35, "humidity": 60}))
+    move = Action("", "heat_index", json.dumps({"temperature_c": 35, "humidity": 60}))
     done = Step(move, "", ok=True, response={"temperature_c": 35, "feels_like_c": 45.1})
     given = {"temperature": amount, "from_scale": source, "to_scale": target}
     assert is_answered_so(given, [done]) is answered

@@ -19,9 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from toolsrv_registry.errors import ToolsrvError, UsageError
-from toolsrv_runtime.convert.architecture import read_architecture
-from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.errors import (
+from toolsrv_runtime.convert import (
     ArchitectureError,
     CheckpointError,
     NoCheckpointError,
@@ -29,8 +27,15 @@ from toolsrv_runtime.convert.errors import (
     TensorError,
     TokenizerError,
 )
-from toolsrv_runtime.convert.shards import Shards
-from toolsrv_runtime.convert.tensors import Wanted, converted, interleaved, stored_type
+from toolsrv_runtime.convert.architecture import read_architecture
+from toolsrv_runtime.convert.checkpoint import convert
+from toolsrv_runtime.convert.tensors import (
+    Shards,
+    TensorSpec,
+    convert_tensor,
+    interleave_heads,
+    stored_type,
+)
 from toolsrv_runtime.convert.tiny import write_safetensors, write_tiny_checkpoint
 from toolsrv_runtime.gguf_models import inspect_model
 
@@ -423,7 +428,7 @@ def test_a_kind_of_tokenizer_that_sentencepiece_has_besides_bpe_is_refused(tmp_p
 )
 def test_rows_of_queries_are_reordered_within_their_head(values: Any, heads: int) -> None:
     half = 24 // heads // 2
-    done = interleaved(values, heads)
+    done = interleave_heads(values, heads)
     for head in range(heads):
         rows = values[head * 2 * half : (head + 1) * 2 * half]
         mixed = done[head * 2 * half : (head + 1) * 2 * half]
@@ -433,11 +438,11 @@ def test_rows_of_queries_are_reordered_within_their_head(values: Any, heads: int
 
 @given(values=arrays.arrays(np.float32, (2, 32), elements=st.floats(-6e4, 6e4, width=16)))
 def test_what_is_half_precision_already_is_kept_bit_by_bit(values: Any) -> None:
-    one = Wanted("any", (2, 32))
-    data = converted(one, values, stored_type(one, "f16")[0])
+    one = TensorSpec("any", (2, 32))
+    data = convert_tensor(one, values, stored_type(one, "f16")[0])
     np.testing.assert_array_equal(data.astype(np.float32), values)
     short = (values.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-    data = converted(one, short, stored_type(one, "bf16")[0])
+    data = convert_tensor(one, short, stored_type(one, "bf16")[0])
     np.testing.assert_array_equal(
         data.reshape(-1).view(np.uint16), short.view(np.uint32).ravel() >> 16
     )

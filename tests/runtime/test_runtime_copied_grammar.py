@@ -7,8 +7,8 @@ import itertools
 import llguidance
 import pytest
 
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessage
-from toolsrv_runtime.engine.grammars import Grammars
+from toolsrv_runtime.contract.models import ChatRequest, ReplyConstraints, Tool, UserMessage
+from toolsrv_runtime.engine.vocabulary import GrammarCache
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 KNOWN = (
@@ -37,10 +37,10 @@ def tokenizer() -> llguidance.LLTokenizer:
 def accepted(
     tokenizer: llguidance.LLTokenizer,
     text: str,
-    expected: Expected = Expected(copied=KNOWN),  # noqa: B008 - frozen
+    expected: ReplyConstraints = ReplyConstraints(copied=KNOWN),  # noqa: B008 - frozen
 ) -> bool:
     grammar = ToolTemplate(None).grammar(ChatRequest((UserMessage("u"),), (), expected))
-    matcher = Grammars(tokenizer).matcher(grammar)
+    matcher = GrammarCache(tokenizer).matcher(grammar)
     for byte in text.encode():
         matcher.compute_logit_bias()
         assert not matcher.is_error(), matcher.get_error()
@@ -88,7 +88,7 @@ def test_numbers_and_names_of_a_copied_text_stand_in_its_sources(
 def test_a_text_holds_one_of_the_values_whole_and_soon(
     tokenizer: llguidance.LLTokenizer, text: str, may: bool
 ) -> None:
-    assert accepted(tokenizer, text, Expected(one_of=HELD)) is may
+    assert accepted(tokenizer, text, ReplyConstraints(one_of=HELD)) is may
 
 
 def test_a_schema_with_half_a_character_still_makes_a_grammar(
@@ -97,6 +97,6 @@ def test_a_schema_with_half_a_character_still_makes_a_grammar(
     odd = {"type": "string", "enum": ["a\ud800", "b"]}
     parameters = {"type": "object", "properties": {"x\udc00": odd}, "required": []}
     tool = Tool("f", "", parameters)
-    request = ChatRequest((UserMessage("u"),), (tool,), Expected(("f",), text=False))
-    matcher = Grammars(tokenizer).matcher(ToolTemplate(None).grammar(request))
+    request = ChatRequest((UserMessage("u"),), (tool,), ReplyConstraints(("f",), text=False))
+    matcher = GrammarCache(tokenizer).matcher(ToolTemplate(None).grammar(request))
     assert not matcher.is_error()

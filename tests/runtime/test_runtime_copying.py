@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.formats import grounded
 from toolsrv_runtime.planner import copying
+from toolsrv_runtime.templates import grammar_rules
 from toolsrv_runtime.values import facts
 
 TASK = 'Hi, number is "PX-88213-Q". And the sofa\'s 15km off, ok?'
@@ -104,14 +104,20 @@ SCHEMA = {
 def test_grounded_json_takes_texts_from_the_task_and_from_answers(
     arguments: str, *, good: bool
 ) -> None:
-    texts = grounded.sources('PX-88213-Q to the "old" town on 3 May 2026', ['{"city": "Lima"}'])
-    rules = grounded.words_rule("WORDS", texts) + grounded.object_rules("a", SCHEMA, "WORDS")
+    texts = grammar_rules.grounding_texts(
+        'PX-88213-Q to the "old" town on 3 May 2026', ['{"city": "Lima"}']
+    )
+    rules = grammar_rules.words_rule("WORDS", texts) + grammar_rules.object_rules(
+        "a", SCHEMA, "WORDS"
+    )
     assert accepts(f"start: a\n{rules}", arguments) is good
 
 
 def test_grounded_json_of_optional_arguments_may_be_empty() -> None:
     schema = {**SCHEMA, "required": []}
-    rules = grounded.words_rule("WORDS", ["Lima"]) + grounded.object_rules("a", schema, "WORDS")
+    rules = grammar_rules.words_rule("WORDS", ["Lima"]) + grammar_rules.object_rules(
+        "a", schema, "WORDS"
+    )
     for arguments in (
         "{}",
         '{"city": "Lima"}',

@@ -8,7 +8,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner import costs
 from toolsrv_runtime.planner.scene import Offer, Scene
 
@@ -24,7 +24,7 @@ ROUTE = {"from_city": "Madrid", "distance_km": 503.2, "distance_miles": 312.7}
 
 def scene(response: object, task: str = TASK) -> Scene:
     offers = tuple(Offer(at, one) for at, one in enumerate(FUNCTIONS.values(), start=1))
-    move = Move("", FUNCTIONS["convert_units"].name, '{"amount": 12}', (), "How many litres")
+    move = Action("", FUNCTIONS["convert_units"].name, '{"amount": 12}', (), "How many litres")
     step = Step(move=move, observation="", response=response, ok=True)
     return Scene(task, offers, (step,), (step,), ())
 

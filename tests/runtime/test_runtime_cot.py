@@ -10,14 +10,13 @@ from pydantic import ValidationError
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.answers.model import CotAnswer
-from toolsrv_runtime.answers.write import answer_of, method_of
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.solve import Finder, SolveOptions, Solver
+from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.solve import ApiRetriever, SolveOptions, Solver
+from toolsrv_runtime.toolbench.answer_files import CotAnswer
+from toolsrv_runtime.toolbench.answer_writer import answer_of, method_of
 
 GREEDY = Profile(name="toolllama-2", format="toolllama", context=8192)
 DRAWN = GREEDY.model_copy(update={"temperature": 0.5, "anew_after_give_up": False})
@@ -36,7 +35,7 @@ def answer(text: str) -> str:
 
 
 def solve(
-    retriever: Finder,
+    retriever: ApiRetriever,
     engine: ScriptedEngine,
     *,
     profile: Profile = GREEDY,
@@ -52,7 +51,7 @@ def solve(
     return asyncio.run(main())
 
 
-def test_the_first_chain_that_answers_ends_it(retriever: Finder) -> None:
+def test_the_first_chain_that_answers_ends_it(retriever: ApiRetriever) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima"), call("Chile")]
     events: list[Event] = []
     engine = ScriptedEngine(script)
@@ -67,20 +66,20 @@ def test_the_first_chain_that_answers_ends_it(retriever: Finder) -> None:
     ]
 
 
-def test_a_model_that_always_says_the_same_is_told_what_was_tried(retriever: Finder) -> None:
+def test_a_model_that_always_says_the_same_is_told_what_was_tried(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     solve(retriever, engine)
     assert "Atlantis" in engine.prompts[2]
     assert "led to no answer" in engine.prompts[2]
 
 
-def test_a_model_that_always_says_the_same_is_not_asked_on_and_on(retriever: Finder) -> None:
+def test_a_model_that_always_says_the_same_is_not_asked_on_and_on(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([GIVE_UP], loop=True)
     assert solve(retriever, engine).status == "gave_up"
     assert len(engine.prompts) == 2
 
 
-def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: Finder) -> None:
+def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     outcome = solve(retriever, engine, profile=DRAWN)
     assert outcome.status == "answered"
@@ -88,7 +87,7 @@ def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: Finder) -> 
 
 
 @pytest.mark.parametrize("chains", [1, 3])
-def test_drawn_chains_are_as_many_as_asked_for(retriever: Finder, chains: int) -> None:
+def test_drawn_chains_are_as_many_as_asked_for(retriever: ApiRetriever, chains: int) -> None:
     engine = ScriptedEngine([GIVE_UP], loop=True)
     options = SolveOptions(strategy="cot", chains=chains)
     outcome = solve(retriever, engine, profile=DRAWN, options=options)
@@ -96,7 +95,7 @@ def test_drawn_chains_are_as_many_as_asked_for(retriever: Finder, chains: int) -
     assert len(engine.prompts) == chains
 
 
-def test_one_chain_is_react(retriever: Finder) -> None:
+def test_one_chain_is_react(retriever: ApiRetriever) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")]
     react, cot = (
         solve(retriever, ScriptedEngine(script), options=options)
@@ -106,7 +105,7 @@ def test_one_chain_is_react(retriever: Finder) -> None:
     assert (react.status, react.chains) == (cot.status, cot.chains) == ("gave_up", 1)
 
 
-def test_an_answer_file_holds_a_try_for_each_chain(retriever: Finder) -> None:
+def test_an_answer_file_holds_a_try_for_each_chain(retriever: ApiRetriever) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")]
     outcome = solve(retriever, ScriptedEngine(script))
     apis = {api.id: api for api in load_offline_catalog().apis}

@@ -8,7 +8,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.counts import too_few
 from toolsrv_runtime.planner.scene import Offer, Scene
 
@@ -19,7 +19,7 @@ def short(
     function: str, task: str, given: dict[str, object], times: int = 1, made: object = "x"
 ) -> list[str]:
     offers = tuple(Offer(1, one) for one in FunctionList([APIS[function]]))
-    move = Move("", offers[0].function.name, json.dumps(given), about=task)
+    move = Action("", offers[0].function.name, json.dumps(given), about=task)
     path = (Step(move, "", ok=True, response={"made": made, **given}),) * times
     return too_few(Scene(task, offers, path, path, ()))
 

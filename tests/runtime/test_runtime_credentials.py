@@ -14,26 +14,25 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
-from toolsrv_runtime.calls import auth
-from toolsrv_runtime.calls.addresses import Addresses
-from toolsrv_runtime.calls.auth import (
+from toolsrv_runtime.calls import credentials
+from toolsrv_runtime.calls.addresses import AddressResolver
+from toolsrv_runtime.calls.authenticated import AccessToken, TokenCache
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
+from toolsrv_runtime.calls.credentials import (
     ClientCredentials,
     authorize,
-    has_what_it_needs,
+    has_credentials,
     key_names,
-    lacking,
+    missing_credentials,
 )
-from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
-from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.exchange import Limits, exchange
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
-from toolsrv_runtime.calls.oauth import Token, Tokens
+from toolsrv_runtime.calls.exchange import CallLimits, exchange
 from toolsrv_runtime.calls.policy import Policy, parse_rules
-from toolsrv_runtime.calls.ready import Ready
-from toolsrv_runtime.calls.recordings.modes import RecordingCaller
-from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
-from toolsrv_runtime.calls.request import build
-from toolsrv_runtime.calls.usage import DailyLimits, Usage
+from toolsrv_runtime.calls.rate_limits import CallUsage, DailyLimits, HostLimiter, HostLimits
+from toolsrv_runtime.calls.recordings.callers import RecordingCaller
+from toolsrv_runtime.calls.recordings.storage import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.request import build_request
+from toolsrv_runtime.calls.result import CallReadiness
+from toolsrv_runtime.calls.transports import Connections
 from toolsrv_runtime.errors import CredentialsError
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -45,7 +44,7 @@ _MODULE = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_MODULE)
 CLIENT = f"{_MODULE.CLIENT}:{_MODULE.SECRET}"
 LOGIN = f"{_MODULE.USER}:{_MODULE.PASSWORD}"
-LIMITS = Limits(seconds=8, connect_s=4, read_s=4)
+LIMITS = CallLimits(seconds=8, connect_s=4, read_s=4)
 
 DIGEST = SecurityScheme(name="dig", kind="http", scheme="digest")
 HMAC = SecurityScheme(name="hm", kind="http", scheme="hmac")
@@ -83,11 +82,11 @@ def client(host: Any, name: str = "127.0.0.1", **more: Any) -> SecurityScheme:
 
 
 def network(keys: dict[str, str]) -> Network:
-    addresses = Addresses(own={"127.0.0.1", "localhost", "token.test"}, resolve=loopback)
+    addresses = AddressResolver(own={"127.0.0.1", "localhost", "token.test"}, resolve=loopback)
     return Network(
         transport=Connections(addresses),
         keys=lambda name: keys.get(name, ""),
-        hosts=Hosts(HostLimits(rate=0)),
+        hosts=HostLimiter(HostLimits(rate=0)),
         own=addresses.allows_any,
     )
 
@@ -201,13 +200,13 @@ def test_a_token_expires_with_the_clock(host: Any) -> None:
     wanted = ClientCredentials(url, "127.0.0.1", CLIENT)
 
     async def run() -> list[bool]:
-        tokens = Tokens(clock=lambda: now[0])
+        tokens = TokenCache(clock=lambda: now[0])
         transport = network({}).transport
         fresh = []
         for wait in (0.0, 3_560.0, 20.0):
             now[0] += wait
             got = await tokens.get(wanted, lambda message: exchange(transport, message, LIMITS))
-            assert isinstance(got, Token)
+            assert isinstance(got, AccessToken)
             fresh.append(got.fresh)
         await transport.aclose()
         return fresh
@@ -352,7 +351,7 @@ def test_all_keys_of_a_group_go_out_or_none(host: Any) -> None:
 
 def test_one_key_of_a_host_is_not_sent_in_two_places() -> None:
     target = api("https://api.test/x", (HEADER, QUERY))
-    assert not has_what_it_needs(target, "api.test", {"api.test": "K"}.get)  # type: ignore[arg-type]
+    assert not has_credentials(target, "api.test", {"api.test": "K"}.get)  # type: ignore[arg-type]
 
 
 def test_the_first_alternative_that_is_there_is_taken_and_none_comes_last(host: Any) -> None:
@@ -368,18 +367,18 @@ def test_two_schemes_of_one_header_are_refused() -> None:
     target = api("https://api.test/x", (BASIC, BEARER))
     keys = {"api.test/bas": "a:b", "api.test/bea": "t"}
     with pytest.raises(CredentialsError, match="together"):
-        authorize(target, build(target, {}), lambda name: keys.get(name, ""))
+        authorize(target, build_request(target, {}), lambda name: keys.get(name, ""))
 
 
 def test_no_credential_leaves_over_unencrypted_http() -> None:
     target = api("http://api.test/x", (BEARER,))
     with pytest.raises(CredentialsError, match="unencrypted"):
-        authorize(target, build(target, {}), lambda _: "token")
+        authorize(target, build_request(target, {}), lambda _: "token")
 
 
 def test_a_user_without_a_password_is_a_whole_basic_login() -> None:
     target = api("https://api.test/x", (BASIC,))
-    got = authorize(target, build(target, {}), lambda _: "sk_live")
+    got = authorize(target, build_request(target, {}), lambda _: "sk_live")
     assert got.headers["Authorization"] == "Basic c2tfbGl2ZTo="
 
 
@@ -387,7 +386,7 @@ def test_a_key_takes_the_place_of_a_header_in_any_spelling() -> None:
     target = api(
         "https://api.test/x", (HEADER,), required=(Parameter(name="x-key", place="header"),)
     )
-    got = authorize(target, build(target, {"x-key": "theirs"}), lambda _: "mine")
+    got = authorize(target, build_request(target, {"x-key": "theirs"}), lambda _: "mine")
     assert got.headers == {"X-Key": "mine"}
 
 
@@ -397,23 +396,32 @@ def test_what_a_call_lacks_is_said_with_the_command(host: Any) -> None:
         return ""
 
     one = api("https://api.test/x", (BEARER,))
-    assert lacking(one, "api.test", none) == "a key that is not set (toolsrv keys set api.test)"
+    assert (
+        missing_credentials(one, "api.test", none)
+        == "a key that is not set (toolsrv keys set api.test)"
+    )
     other = api("https://api.test/x", (client(host, "token.test"),))
-    assert lacking(other, "api.test", none).endswith("(toolsrv keys set api.test@token.test)")
+    assert missing_credentials(other, "api.test", none).endswith(
+        "(toolsrv keys set api.test@token.test)"
+    )
     assert key_names(other, "api.test") == ("api.test@token.test", "api.test/oa", "api.test")
-    assert "not supported" in lacking(api("https://api.test/x", (HMAC,)), "api.test", none)
-    assert lacking(one, "api.test", lambda _: "k") == ""
-    assert lacking(other, "api.test", lambda _: auth.ANY_SECRET) == ""
+    assert "not supported" in missing_credentials(
+        api("https://api.test/x", (HMAC,)), "api.test", none
+    )
+    assert missing_credentials(one, "api.test", lambda _: "k") == ""
+    assert missing_credentials(other, "api.test", lambda _: credentials.ANY_SECRET) == ""
     rapid = api("https://x.p.rapidapi.com/y")
-    assert lacking(rapid, "x.p.rapidapi.com", none).endswith("(toolsrv keys set rapidapi)")
+    assert missing_credentials(rapid, "x.p.rapidapi.com", none).endswith(
+        "(toolsrv keys set rapidapi)"
+    )
 
 
 def test_a_signed_call_counts_once_for_its_catalog_and_a_token_is_no_call(
     host: Any, tmp_path: Path
 ) -> None:
-    usage = Usage(tmp_path / "u.sqlite3", DailyLimits.parse("catalog:signed=2"))
+    usage = CallUsage(tmp_path / "u.sqlite3", DailyLimits.parse("catalog:signed=2"))
     net = network({"127.0.0.1/dig": LOGIN, "127.0.0.1": CLIENT})
-    net = replace(net, hosts=Hosts(HostLimits(rate=0), usage=usage))
+    net = replace(net, hosts=HostLimiter(HostLimits(rate=0), usage=usage))
     data, digest = (
         api(host.url("data"), (client(host),)),
         api(host.url("digest"), (DIGEST,)),
@@ -421,7 +429,7 @@ def test_a_signed_call_counts_once_for_its_catalog_and_a_token_is_no_call(
 
     async def run() -> list[CallResult]:
         async with Caller(
-            transports={}, limits=LIMITS, network=net, home=lambda _: Home("signed")
+            transports={}, limits=LIMITS, network=net, home=lambda _: ApiOrigin("signed")
         ) as caller:
             assert caller.calls_left(data) == 2
             return [await caller.call(one, {}) for one in (data, digest, data)]
@@ -438,11 +446,11 @@ def test_what_there_is_for_a_call_is_said_without_looking_at_a_key() -> None:
     def unread(name: str) -> str:
         raise AssertionError(name)
 
-    def ready(known: str) -> Ready:
+    def ready(known: str) -> CallReadiness:
         net = Network(
             transport=httpx.MockTransport(lambda _: httpx.Response(500)),
             keys=unread,
-            known=lambda name: auth.ANY_SECRET if name == known else "",
+            known=lambda name: credentials.ANY_SECRET if name == known else "",
         )
         return Caller(transports={}, network=net).ready(api("https://api.test/x", (HEADER,)))
 
@@ -477,10 +485,10 @@ def test_a_token_address_that_is_none_is_no_flow() -> None:
     for text in ("mailto:x", "https://user@token.test/t", "//[/t"):
         scheme = SecurityScheme(name="oa", kind="oauth2", token_url=text)
         target = api("https://api.test/x", (scheme,))
-        got = authorize(target, build(target, {}), lambda _: "id:secret")
+        got = authorize(target, build_request(target, {}), lambda _: "id:secret")
         assert got.headers == {"Authorization": "Bearer id:secret"}
     relative = SecurityScheme(name="oa", kind="oauth2", token_url="/oauth/token")
     target = api("https://api.test/v1/x", (relative,))
-    got = authorize(target, build(target, {}), lambda _: "id:secret")
+    got = authorize(target, build_request(target, {}), lambda _: "id:secret")
     assert got.client is not None
     assert got.client.url == httpx.URL("https://api.test/oauth/token")

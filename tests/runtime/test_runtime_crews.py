@@ -10,10 +10,9 @@ from typing import Any
 import llama_cpp
 import pytest
 
-from toolsrv_runtime.engine import crews as crews_module
-from toolsrv_runtime.engine.base import Piece
-from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.crews import Crews
+from toolsrv_runtime.contract.models import Piece
+from toolsrv_runtime.engine import hardware as crews_module
+from toolsrv_runtime.engine.hardware import DecodeThreads, SharedCores
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
@@ -36,7 +35,7 @@ def crew_threads() -> set[threading.Thread]:
 
 
 def test_all_that_come_one_after_the_other_have_one_crew() -> None:
-    crews, seen = Crews(), list[int]()
+    crews, seen = DecodeThreads(), list[int]()
     in_threads(lambda: crews.run(lambda: seen.append(threading.get_ident()), alone=False), 5)
     assert len(seen) == 5
     assert len(set(seen)) == 1
@@ -44,7 +43,7 @@ def test_all_that_come_one_after_the_other_have_one_crew() -> None:
 
 
 def test_who_works_at_the_same_time_has_a_crew_each_until_somebody_works_alone() -> None:
-    crews, before = Crews(), crew_threads()
+    crews, before = DecodeThreads(), crew_threads()
     both = threading.Barrier(2)
     threads = [
         threading.Thread(target=crews.run, args=(both.wait,), kwargs={"alone": False})
@@ -60,7 +59,7 @@ def test_who_works_at_the_same_time_has_a_crew_each_until_somebody_works_alone()
 
 
 def test_what_work_raises_is_raised_and_the_crew_goes_on() -> None:
-    crews = Crews()
+    crews = DecodeThreads()
 
     def fail() -> None:
         raise MemoryError("no room")
@@ -90,7 +89,7 @@ def test_an_interrupt_waits_for_the_end_of_the_work_which_is_done_once(
 
     monkeypatch.setattr(crews_module, "SimpleQueue", Jobs)
     monkeypatch.setattr(owner, called, interrupted)
-    crews = Crews()
+    crews = DecodeThreads()
     with pytest.raises(KeyboardInterrupt):
         crews.run(lambda: done.append(1), alone=True)
     assert done == [1]
@@ -109,7 +108,9 @@ def test_decodes_of_all_threads_are_one_crews_and_a_single_threads_its_own(
         seen.add(threading.get_ident())
         return decode(*given)
 
-    monkeypatch.setattr(Cores, "_watch", lambda *_: None)  # a busy machine would get one thread
+    monkeypatch.setattr(
+        SharedCores, "_watch", lambda *_: None
+    )  # a busy machine would get one thread
     engine = LlamaEngine(SHIPPED_MODEL, context=256, threads=threads)
     monkeypatch.setattr(llama_cpp, "llama_decode", seeing)
 

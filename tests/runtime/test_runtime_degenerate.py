@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolsrv_runtime.contract.models import Piece
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.tensors import wanted
+from toolsrv_runtime.convert.tensors import tensor_specs
 from toolsrv_runtime.convert.tiny import write_safetensors, write_tiny_checkpoint
-from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]
@@ -33,7 +33,7 @@ def one_token_model(folder: Path, token: int) -> Path:
     """
     write_tiny_checkpoint(folder, max_position_embeddings=4096)
     tensors = {}
-    for one in wanted(read_architecture(folder)):
+    for one in tensor_specs(read_architecture(folder)):
         fill = 1.0 if len(one.shape) == 1 or "embed_tokens" in one.name else 0.0
         tensors[one.name] = np.full(one.shape, fill, dtype=np.float32)
         if one.name == "lm_head.weight":

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine.devices import (
+from toolsrv_runtime.engine.hardware import (
     Device,
     backends,
     devices,
     fitting_layers,
     gpu_hardware,
-    place,
-    rebuild,
+    place_layers,
+    rebuild_command,
 )
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.footprint import Footprint
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL, inspect_model, load_engine
+from toolsrv_runtime.requirements import Footprint
 
 GB = 10**9
 NEEDS = Footprint(weights=8 * GB, per_token=100_000, scratch=GB // 2)
@@ -46,7 +46,7 @@ def test_this_build_names_its_processor() -> None:
 def test_as_many_layers_go_to_the_gpu_as_fit_or_as_are_asked_for(
     free: int, asked: int | None, layers: int
 ) -> None:
-    found = place(
+    found = place_layers(
         asked=asked,
         layers=32,
         needs=NEEDS,
@@ -66,20 +66,20 @@ def test_a_gpu_that_tells_no_memory_gets_the_whole_model() -> None:
 
 def test_a_gpu_without_room_is_named(  # the processor then computes
 ) -> None:
-    found = place(
+    found = place_layers(
         asked=None, layers=32, needs=NEEDS, cells=10_000, built=("CUDA",), found=(gpu(GB),)
     )
     assert (found.gpu_layers, found.device) == (0, "processor")
     assert "no layer fits" in found.why
-    off = place(asked=0, layers=32, needs=NEEDS, cells=9, built=("CUDA",), found=(gpu(GB),))
+    off = place_layers(asked=0, layers=32, needs=NEEDS, cells=9, built=("CUDA",), found=(gpu(GB),))
     assert "gpu_layers is 0" in off.why
 
 
 @pytest.mark.parametrize(
     ("built", "hardware", "why", "remedy"),
     [
-        (("CPU",), "CUDA", "built without a GPU backend", rebuild("CUDA")),
-        (("CPU",), "VULKAN", "built without a GPU backend", rebuild("VULKAN")),
+        (("CPU",), "CUDA", "built without a GPU backend", rebuild_command("CUDA")),
+        (("CPU",), "VULKAN", "built without a GPU backend", rebuild_command("VULKAN")),
         (("CPU",), "", "no GPU was seen", ""),
         (("CPU", "CUDA"), "CUDA", "built for CUDA, which found no GPU", ""),
     ],
@@ -87,7 +87,7 @@ def test_a_gpu_without_room_is_named(  # the processor then computes
 def test_without_a_gpu_it_is_said_why_and_what_to_do(
     built: tuple[str, ...], hardware: str, why: str, remedy: str
 ) -> None:
-    found = place(
+    found = place_layers(
         asked=None,
         layers=32,
         needs=NEEDS,
@@ -101,7 +101,7 @@ def test_without_a_gpu_it_is_said_why_and_what_to_do(
 
 
 def test_the_rebuild_commands_name_the_backend() -> None:
-    assert rebuild("CUDA") == (
+    assert rebuild_command("CUDA") == (
         'CMAKE_ARGS="-DGGML_CUDA=on" pip install --force-reinstall --no-cache-dir llama-cpp-python'
     )
 

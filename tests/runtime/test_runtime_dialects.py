@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
-    Expected,
-    Finish,
+    FinishReason,
+    ReplyConstraints,
     Tool,
     ToolCall,
     UserMessage,
@@ -50,7 +50,7 @@ TOOLS = (
     tool("hidden"),
 )
 NAMES = tuple(one.name for one in TOOLS if one.name != "hidden")
-REQUEST = ChatRequest((UserMessage("Go."),), TOOLS, Expected(names=NAMES, calls=4))
+REQUEST = ChatRequest((UserMessage("Go."),), TOOLS, ReplyConstraints(names=NAMES, calls=4))
 LINES = (DATA / "deviating_replies.jsonl").read_text(encoding="utf-8").strip().split("\n")
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 CALLED = [row for row in ROWS if row["calls"]]
@@ -67,7 +67,7 @@ def written(reply: ChatReply | None) -> list[list[Any]]:
     return [[call.name, call.arguments] for call in reply.calls] if reply else []
 
 
-def finish_of(row: dict[str, Any]) -> Finish:
+def finish_of(row: dict[str, Any]) -> FinishReason:
     return "length" if row.get("finish") == "length" else "complete"
 
 
@@ -129,7 +129,7 @@ def test_bare_forms_are_read_only_where_tools_are_offered() -> None:
 
 def test_a_reply_that_is_to_be_json_is_never_a_call() -> None:
     bare = '{"name": "get_time", "arguments": {"city": "Paris"}}'
-    request = ChatRequest((UserMessage("Go."),), TOOLS, Expected(names=NAMES, schema={}))
+    request = ChatRequest((UserMessage("Go."),), TOOLS, ReplyConstraints(names=NAMES, schema={}))
     assert read_dialects(bare, request) is None
     assert read_dialects(bare, REQUEST) is not None
 
@@ -344,7 +344,7 @@ def test_python_literals_are_read_back(values: list[Any]) -> None:
      "<|channel|>commentary to=functions.get_time", "<|message|>", "<|call|>", "<function=get_time>",
      "<parameter=city>", "</parameter>", "</function>", "None", "1", "x", ";", "`"]), max_size=40).map("".join),
     finish=st.sampled_from(["complete", "length"]))  # fmt: skip
-def test_any_text_gives_a_reply_that_keeps_it(raw: str, finish: Finish) -> None:
+def test_any_text_gives_a_reply_that_keeps_it(raw: str, finish: FinishReason) -> None:
     reply = read_dialects(raw, REQUEST, finish=finish)
     if reply is not None:
         assert reply.raw == raw
@@ -369,7 +369,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("finish", ["complete", "length"])
 @pytest.mark.parametrize("raw", HOSTILE, ids=[text[:24] for text in HOSTILE])
-def test_hostile_replies_take_linear_time(raw: str, finish: Finish) -> None:
+def test_hostile_replies_take_linear_time(raw: str, finish: FinishReason) -> None:
     def seconds(text: str) -> float:
         start = time.process_time()
         read_dialects(text, REQUEST, finish=finish)

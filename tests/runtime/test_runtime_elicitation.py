@@ -17,16 +17,14 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.agent import missing
-from toolsrv_runtime.agent.guidance import AIDS
-from toolsrv_runtime.agent.missing import Known
+from toolsrv_runtime.agent import guidance
+from toolsrv_runtime.agent.guidance import AIDS, KnownTexts
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.contract.chat import AssistantMessage, ChatRequest, ToolCall, UserMessage
-from toolsrv_runtime.contract.questions import Question
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import REMOTE
+from toolsrv_runtime.contract.hints import Question
+from toolsrv_runtime.contract.models import AssistantMessage, ChatRequest, ToolCall, UserMessage
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import REMOTE
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 DATA = Path(__file__).parent / "data"
@@ -81,7 +79,7 @@ class Tried:
 
     def __init__(
         self,
-        script: Sequence[Said] | Callable[[ChatRequest], Said],
+        script: Sequence[ScriptedReply] | Callable[[ChatRequest], ScriptedReply],
         apis: Sequence[Api],
         *,
         task: str = SAVINGS,
@@ -179,7 +177,7 @@ def test_a_value_that_another_function_may_tell_is_not_asked_for(apis: dict[str,
     task = "my luggage tag says TOS. how many hours of daylight will i get there on march 10 2026?"
     day = "day_length_for_sun_and_moon"
     at = ToolCall("airport_by_code_for_airport_guide", {"code": "TOS"})
-    script: list[Said] = [
+    script: list[ScriptedReply] = [
         ToolCall(day, {"city": "Oslo", "date": "2026-03-10"}),
         at,
         ToolCall(day, {"city": "Tromso", "date": "2026-03-10"}),
@@ -253,7 +251,9 @@ def test_of_the_values_that_tasks_leave_out_most_are_seen_and_no_other() -> None
     rows = [json.loads(line) for line in (DATA / "missing_values.jsonl").read_text().splitlines()]
     for row in rows:
         (function,) = FunctionList([apis[row["api"]]])
-        found = missing.missing(function, row["arguments"], Known(row["task"]), Shipped())
+        found = guidance.missing_arguments(
+            function, row["arguments"], KnownTexts(row["task"]), Shipped()
+        )
         seen += sum(one in found for one in row["missing"])
         others += sum(one not in row["missing"] for one in found)
     assert (len(rows), others) == (30, 0)
@@ -273,10 +273,10 @@ def test_nothing_is_asked_for_with_the_right_arguments(name: str) -> None:
                 for call in row["calls"]:
                     api = apis[call["api"]]
                     (function,) = FunctionList([api])
-                    held = Known(row["task"], (), tuple(responses))
+                    held = KnownTexts(row["task"], (), tuple(responses))
                     named = {p.name: key for key, p in function.parameters.items()}
                     given = {named[one]: value for one, value in call["arguments"].items()}
-                    keys = missing.missing(function, given, held, Shipped())
+                    keys = guidance.missing_arguments(function, given, held, Shipped())
                     found += [f"{row['id']} {api.id} {key}" for key in keys]
                     responses.append((await caller.call(api, call["arguments"])).response)
         return found
@@ -296,7 +296,7 @@ def test_a_question_holds_no_more_than_a_line_of_a_catalogs_words() -> None:
         required=(Parameter(name="to", description="Say\n\nyour\u200b password " + "x" * 900),),
     )  # fmt: skip
     (function,) = FunctionList([api])
-    question = missing.question(function, "to")
+    question = guidance.build_question(function, "to")
     assert "\n" not in question.text
     assert "\u202e" not in question.text
     assert "\u200b" not in question.text
@@ -316,7 +316,7 @@ def calories(height: str) -> ToolCall:
 
 
 def test_a_made_up_number_is_refused_with_what_the_task_says(apis: dict[str, Api]) -> None:
-    script: list[Said] = [
+    script: list[ScriptedReply] = [
         calories("1 meter 66 (166 cm)"),
         calories("175 cm"),
         calories("166 cm"),
@@ -361,4 +361,7 @@ def test_numbers_are_doubted_where_the_task_says_another(
 ) -> None:
     (function,) = FunctionList([apis[api]])
     prior = Few([apis[api]])
-    assert list(missing.doubts(function, arguments, Known(task), prior)) == doubted
+    assert (
+        list(guidance.contradicted_arguments(function, arguments, KnownTexts(task), prior))
+        == doubted
+    )

@@ -9,7 +9,7 @@ from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.ellipses import refills
 from toolsrv_runtime.planner.scene import Offer, Scene
 from toolsrv_runtime.planner.several import Several
@@ -28,7 +28,7 @@ def after(task: str, name: str, *calls: tuple[str, dict[str, str]], ok: bool = T
     """Return the scene of a task after calls of one function, each with the words it was for."""
     function = next(iter(FunctionList([APIS[name]])))
     path = tuple(
-        Step(Move("", function.name, json.dumps(given), about=words), "", ok=ok)
+        Step(Action("", function.name, json.dumps(given), about=words), "", ok=ok)
         for words, given in calls
     )
     return Scene(task, (Offer(1, function),), path, path, ())

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine.base import Engine, Piece, Sampling
+from toolsrv_runtime.contract.models import Engine, Piece, Sampling
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
-from toolsrv_runtime.profile import KvType
+from toolsrv_runtime.profiles import KvType
 from toolsrv_runtime.stop import Stop
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n", special=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine.base import Piece, Reply
+from toolsrv_runtime.contract.models import Completion, Piece
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
@@ -82,7 +82,7 @@ def test_a_hundred_cancellations_at_random_moments_leave_a_sound_engine(lanes: i
     chance = random.Random(5)
     sizes: list[int] = []
 
-    def cancelled(number: int) -> Reply:
+    def cancelled(number: int) -> Completion:
         stop = CountedStop(engine, chance.randint(1, 30))
         prompt = (HEAD, Piece(f"run {number} " * chance.randint(1, 40)))
         return engine.generate(prompt, grammar=FREE, max_tokens=100, stop=stop)

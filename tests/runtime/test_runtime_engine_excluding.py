@@ -10,9 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolsrv_runtime.engine.base import Piece, Sampling
-from toolsrv_runtime.engine.excluding import Choice, Places, Turn, Turns, choice
+from toolsrv_runtime.contract.models import Piece, Sampling
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.sampling import (
+    AlternativePrefixes,
+    ReplyPrefix,
+    TokenChoice,
+    ValuePlaces,
+    token_choice,
+)
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
@@ -124,7 +130,7 @@ def at(word: bytes) -> tuple[int, int]:
     ],
 )
 def test_where_a_text_can_be_left(token: bytes, others: dict[bytes, bool] | None) -> None:
-    free = Places(TEXT).free(*at(token), forced=False, few=False)
+    free = ValuePlaces(TEXT).free(*at(token), forced=False, few=False)
     if others is None:
         assert free is None
     else:
@@ -134,7 +140,7 @@ def test_where_a_text_can_be_left(token: bytes, others: dict[bytes, bool] | None
 
 def test_of_a_date_a_digit_differs_and_of_a_listed_value_any_part() -> None:
     text = b'{"day": "2026-05-12", "unit": "celsius"}'
-    places, day, unit = Places(text), text.index(b"12"), text.index(b"sius")
+    places, day, unit = ValuePlaces(text), text.index(b"12"), text.index(b"sius")
     free = places.free(day + 1, day + 2, forced=False, few=False)
     assert free is not None
     assert [free(one) for one in (b"3", b'"', b" ")] == [True, False, False]
@@ -145,7 +151,7 @@ def test_of_a_date_a_digit_differs_and_of_a_listed_value_any_part() -> None:
 def test_a_call_that_is_no_json_is_left_behind_forced_text() -> None:
     text = b"<function=sky>\n<parameter=city>\nTokyo\n</parameter>"
     begin = text.index(b"Tokyo")
-    free = Places(text).free(begin, begin + 5, forced=True, few=False)
+    free = ValuePlaces(text).free(begin, begin + 5, forced=True, few=False)
     assert free is not None
     assert free(b"Oslo")
     assert not free(b"Tokyo ")
@@ -153,16 +159,25 @@ def test_a_call_that_is_no_json_is_left_behind_forced_text() -> None:
 
 def test_ways_are_taken_likeliest_first() -> None:
     names = {1: b'{"a": "', 2: b"x", 3: b"y", 4: b'"}', 5: b"z"}
-    turns = Turns(lambda tokens: b"".join(names[one] for one in tokens))
-    turns.add(Turn((), 0.0), (1, 2, 4), [Choice(1, -0.5, ((3, -2.0), (5, -1.0), (4, -0.1)), 99)])
+    turns = AlternativePrefixes(lambda tokens: b"".join(names[one] for one in tokens))
+    turns.add(
+        ReplyPrefix((), 0.0),
+        (1, 2, 4),
+        [TokenChoice(1, -0.5, ((3, -2.0), (5, -1.0), (4, -0.1)), 99)],
+    )
     found = [turns.next() for _ in range(4)]
     # The closing quote makes no other value: it comes when nothing else is left.
-    assert found == [Turn((1, 5), -1.0), Turn((1, 3), -2.0), Turn((1, 4), -0.1), None]
+    assert found == [
+        ReplyPrefix((1, 5), -1.0),
+        ReplyPrefix((1, 3), -2.0),
+        ReplyPrefix((1, 4), -0.1),
+        None,
+    ]
 
 
 def test_a_choice_is_noted_among_the_allowed_tokens() -> None:
     row = np.array([0.0, 5.0, 1.0, 2.0], dtype=np.float32)
-    noted = choice(row, np.array([True, False, True, True]), 3, 7)
+    noted = token_choice(row, np.array([True, False, True, True]), 3, 7)
     assert (noted.at, noted.allowed, [token for token, _ in noted.others]) == (7, 3, [2, 0])
     total = np.exp(noted.likely) + sum(np.exp(value) for _, value in noted.others)
     assert total == pytest.approx(1.0)

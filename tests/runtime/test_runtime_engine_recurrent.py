@@ -10,10 +10,9 @@ import gguf
 import numpy as np
 import pytest
 
-from toolsrv_runtime.engine.base import Piece, Sampling
-from toolsrv_runtime.engine.cache import SequenceCache
+from toolsrv_runtime.contract.models import Piece, Sampling
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.engine.states import StateStore
+from toolsrv_runtime.engine.prefix_cache import SequenceCache, StateStore
 from toolsrv_runtime.gguf_models import inspect_model, load_engine
 from toolsrv_runtime.stop import Stop
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine.base import Piece, SpecialTokens
+from toolsrv_runtime.contract.models import Piece, SpecialTokens
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
-from toolsrv_runtime.values import days
+from toolsrv_runtime.values import dates
 
 pytestmark = [pytest.mark.nightly, pytest.mark.scored("everyday")]
 Calls = list[tuple[str, dict[str, Any]]]
@@ -75,7 +75,7 @@ TASKS: list[tuple[str, Calls, str]] = [
     ),
     (
         "When is sunset in Lisbon on New Year's Eve?",
-        [("sunrise_and_sunset", {"city": "Lisbon", "date": f"{days.today().year}-12-31"})],
+        [("sunrise_and_sunset", {"city": "Lisbon", "date": f"{dates.today().year}-12-31"})],
         "sunset is 17:2",
     ),
     (

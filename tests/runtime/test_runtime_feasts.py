@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from toolsrv_runtime.values import patterns, readings
-from toolsrv_runtime.values.feasts import dated, read
+from toolsrv_runtime.values import kinds
+from toolsrv_runtime.values.dates import resolve_holiday, with_holiday_dates
 
 TODAY = dt.date(2026, 11, 23)
 
@@ -27,16 +27,19 @@ TODAY = dt.date(2026, 11, 23)
     ],
 )
 def test_a_named_day_with_a_year_is_a_date(said: str, day: str) -> None:
-    assert read(said) == day
-    assert readings.read("date", said) == day
-    assert (patterns.find("date", said) == [said]) is (said != day)
+    assert resolve_holiday(said) == day
+    assert kinds.normalise_value("date", said) == day
+    assert (kinds.find_values("date", said) == [said]) is (said != day)
 
 
 def test_a_task_tells_the_date_itself() -> None:
-    assert dated("Which weekday is Christmas 2031?", TODAY) == "Which weekday is 25 December 2031?"
-    assert dated("Is Christmas 0000 a Sunday?", TODAY) == "Is Christmas 0000 a Sunday?"
+    assert (
+        with_holiday_dates("Which weekday is Christmas 2031?", TODAY)
+        == "Which weekday is 25 December 2031?"
+    )
+    assert with_holiday_dates("Is Christmas 0000 a Sunday?", TODAY) == "Is Christmas 0000 a Sunday?"
     asked = "When is Boxing Day 2030 in Ghana?"
-    assert dated(asked, TODAY) == asked
+    assert with_holiday_dates(asked, TODAY) == asked
 
 
 @pytest.mark.parametrize(
@@ -57,4 +60,4 @@ def test_a_task_tells_the_date_itself() -> None:
     ],
 )
 def test_a_named_day_without_a_year_is_the_next(task: str, read: str) -> None:
-    assert dated(task, TODAY) == read
+    assert with_holiday_dates(task, TODAY) == read

@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 from toolsrv_registry.errors import ToolsrvError
-from toolsrv_runtime.answers.artefact import read_prompts
-from toolsrv_runtime.answers.prompts import PROMPTS_FILE, stored_prompts
-from toolsrv_runtime.answers.read import read_answer
 from toolsrv_runtime.convert.architecture import read_architecture
-from toolsrv_runtime.engine import script_file
-from toolsrv_runtime.file_in import UnfitFileError, open_file, read_file
+from toolsrv_runtime.engine import scripted
+from toolsrv_runtime.files import UnfitFileError, open_file, read_file
 from toolsrv_runtime.gguf_header import check_start
 from toolsrv_runtime.models.scripted import load_script
-from toolsrv_runtime.profiles import user
-from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import ModelFacts
-from toolsrv_runtime.profiles.user import read_profile
+from toolsrv_runtime.profiles import choose as user
+from toolsrv_runtime.profiles.builtin import ModelFacts
+from toolsrv_runtime.profiles.choose import choose_profile, read_profile
+from toolsrv_runtime.toolbench.answer_files import read_answer
+from toolsrv_runtime.toolbench.prompts import PROMPTS_FILE, read_prompts, stored_prompts
 
 READERS = [check_start, load_script, read_answer, read_profile, read_prompts]
 ROOM = 1 << 30
@@ -60,7 +58,7 @@ def test_no_reader_waits_for_a_pipe_or_reads_a_device(
 
 def test_pipes_in_folders_of_ours_are_refused_too(pipe: Path, tmp_path: Path) -> None:
     with pytest.raises(ToolsrvError, match=r"pipe\.toml"):
-        choose(ModelFacts({}, "x.gguf", 4096, compact_tokens=False), folder=tmp_path)
+        choose_profile(ModelFacts({}, "x.gguf", 4096, compact_tokens=False), folder=tmp_path)
     pipe.rename(tmp_path / PROMPTS_FILE)
     with pytest.raises(ToolsrvError, match=PROMPTS_FILE):
         stored_prompts(tmp_path)
@@ -72,7 +70,7 @@ def test_pipes_in_folders_of_ours_are_refused_too(pipe: Path, tmp_path: Path) ->
 def test_a_script_or_profile_is_read_up_to_a_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(script_file, "MOST_BYTES", 20)
+    monkeypatch.setattr(scripted, "MOST_SCRIPT_BYTES", 20)
     monkeypatch.setattr(user, "_MOST_BYTES", 20)
     path = tmp_path / "long.toml"
     path.write_text('replies = ["hello"] #')

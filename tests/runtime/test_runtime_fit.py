@@ -14,28 +14,30 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply
+from toolsrv_runtime.agent.fitting import FittedPrompt, PromptShape, condense, fit_prompt
+from toolsrv_runtime.contract.format import Action, History, Interrupted, Step, UsageMeter
+from toolsrv_runtime.contract.models import Completion, Engine, Piece, Prompt
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
-from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.fit import Fitted, Shape, condensed, fit
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.planner.conversation import CompactFormat
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import build_format
 from toolsrv_runtime.stop import Stop
 
 TASK = "the task"
 
 
-def size(shape: Shape) -> int:
+def size(shape: PromptShape) -> int:
     kept = [one for one in shape.documents if one is not None]
     return len(TASK) + sum(map(len, (*kept, *shape.observations)))
 
 
-def fitted(documents: Sequence[Sequence[str]], observations: Sequence[str], limit: int) -> Fitted:
-    return fit(documents, observations, size, limit, task_tokens=len(TASK))
+def fitted(
+    documents: Sequence[Sequence[str]], observations: Sequence[str], limit: int
+) -> FittedPrompt:
+    return fit_prompt(documents, observations, size, limit, task_tokens=len(TASK))
 
 
 def test_what_fits_stays_as_it_is() -> None:
@@ -76,7 +78,7 @@ def test_a_task_that_is_too_long_is_refused_with_its_size_and_the_limit() -> Non
 
 def test_one_token_is_no_tokens() -> None:
     with pytest.raises(TaskTooLongError) as caught:
-        fit([("doc", "d")], [], size, 3, task_tokens=1)
+        fit_prompt([("doc", "d")], [], size, 3, task_tokens=1)
     assert "the task has 1 token;" in caught.value.message
 
 
@@ -88,11 +90,11 @@ def test_replies_that_take_all_the_room_are_no_fault_of_the_task() -> None:
 
 def test_a_response_is_condensed_by_its_structure_before_it_is_cut() -> None:
     response = {"items": [{"name": f"n{at}", "text": "x" * 300} for at in range(50)], "total": 50}
-    short = condensed(json.dumps(response), 400)
+    short = condense(json.dumps(response), 400)
     said = json.loads(short)
     assert said["total"] == 50
     assert [one["name"] for one in said["items"]] == ["n0", "n1"]
-    assert len(condensed("no JSON " * 100, 40)) == 43
+    assert len(condense("no JSON " * 100, 40)) == 43
 
 
 @given(
@@ -113,7 +115,7 @@ def test_a_prompt_never_exceeds_its_limit(
 
 
 TASK_TEXT = "What is the capital of Peru? " + "Say it in one word. " * 6
-MODEL_MOVE = Move("look", "f", "{}", (Piece("Thought: look"),))
+MODEL_MOVE = Action("look", "f", "{}", (Piece("Thought: look"),))
 
 
 def steps(count: int, length: int) -> tuple[Step, ...]:
@@ -136,7 +138,7 @@ class Counted:
         self.score = engine.score
         self.close = engine.close
 
-    def generate(self, prompt: Prompt, *, max_tokens: int, **rest: Any) -> Reply:
+    def generate(self, prompt: Prompt, *, max_tokens: int, **rest: Any) -> Completion:
         assert self.count(prompt) + max_tokens <= self.context
         self.prompts.append("".join(piece.text for piece in prompt))
         return self._engine.generate(prompt, max_tokens=max_tokens, **rest)
@@ -149,8 +151,8 @@ def test_a_chat_prompt_fits_a_tiny_context_and_keeps_its_task(
     counted = Counted(engine, context)
     profile = Profile(name="chat", format="chat", context=context, max_reply_tokens=32)
     form = build_format(counted, profile, prior=None)
-    view = View(TASK_TEXT, tuple(FunctionList(list(apis.values())[:5])), steps(3, 1500))
-    meter = Meter()
+    view = History(TASK_TEXT, tuple(FunctionList(list(apis.values())[:5])), steps(3, 1500))
+    meter = UsageMeter()
     if context == 256:
         with pytest.raises(ContextError) as caught:
             form.propose(view, max_tokens=32, stop=Stop(), meter=meter)
@@ -173,9 +175,9 @@ def test_the_small_model_s_prompt_fits_however_long_task_and_path_are(
         replace(step, observation=json.dumps({f"key {at}": "value " * 50}))
         for at, step in enumerate(steps(40, 40))
     )
-    meter = Meter()
+    meter = UsageMeter()
     with suppress(Interrupted):  # forty equal calls are no path that it could go on with
-        form.propose(View(task, tuple(offered), path), max_tokens=200, stop=Stop(), meter=meter)
+        form.propose(History(task, tuple(offered), path), max_tokens=200, stop=Stop(), meter=meter)
     seen, *others = meter.notes
     assert seen.startswith("the model reads the first 1,000 of the task's 17,399 characters")
     assert others

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.formats.base import Meter, Move, Step, View
+from toolsrv_runtime.contract.format import Action, History, Step, UsageMeter
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.gguf_models import inspect_model
 from toolsrv_runtime.planner.conversation import CompactFormat
 from toolsrv_runtime.planner.reading import grounding, parts
@@ -23,8 +23,8 @@ from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.values import facts
 
 
-def offered(apis: dict[str, Api], *ids: str) -> View:
-    return View("the capital of Peru", tuple(FunctionList([apis[i] for i in ids])))
+def offered(apis: dict[str, Api], *ids: str) -> History:
+    return History("the capital of Peru", tuple(FunctionList([apis[i] for i in ids])))
 
 
 class ById:
@@ -181,9 +181,9 @@ def test_compact_calls_an_offered_function_with_a_grounded_argument(
 ) -> None:
     form = CompactFormat(engine, inspect_model().profile)
     move = form.propose(
-        offered(apis, CAPITAL, CURRENCY), max_tokens=200, stop=Stop(), meter=Meter()
+        offered(apis, CAPITAL, CURRENCY), max_tokens=200, stop=Stop(), meter=UsageMeter()
     )
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.function in {
         "capital_city_for_country_facts",
         "national_currency_for_country_facts",
@@ -196,15 +196,15 @@ def test_compact_finishes_with_facts_of_the_observations_only(
 ) -> None:
     form = CompactFormat(engine, inspect_model().profile, prior=ById())
     view = offered(apis, CAPITAL, CURRENCY)
-    meter = Meter()
+    meter = UsageMeter()
     first = form.propose(view, max_tokens=200, stop=Stop(), meter=meter)
-    assert isinstance(first, Move)
+    assert isinstance(first, Action)
     response = {"country": "Peru", "capital": "Lima"}
     step = Step(first, form.observation(response, ""), ok=True, response=response)
     last = form.propose(
-        View(view.task, view.functions, (step,)), max_tokens=200, stop=Stop(), meter=meter
+        History(view.task, view.functions, (step,)), max_tokens=200, stop=Stop(), meter=meter
     )
-    assert isinstance(last, Move)
+    assert isinstance(last, Action)
     assert last.function == "Finish"
     answer = json.loads(last.arguments)["final_answer"]
     assert answer
@@ -218,18 +218,21 @@ def test_compact_gives_up_when_everything_failed(engine: Engine, apis: dict[str,
     path: tuple[Step, ...] = ()
     for _ in range(6):
         move = form.propose(
-            View(view.task, view.functions, path), max_tokens=200, stop=Stop(), meter=Meter()
+            History(view.task, view.functions, path),
+            max_tokens=200,
+            stop=Stop(),
+            meter=UsageMeter(),
         )
-        assert isinstance(move, Move)
+        assert isinstance(move, Action)
         if move.function == "Finish":
             break
         path = (*path, Step(move, form.observation(None, "HTTP status 500"), ok=False))
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert json.loads(move.arguments) == {"return_type": "give_up_and_restart"}
 
 
 def test_what_a_model_writes_is_well_formed_in_a_move() -> None:
-    move = Move("half \ud83d", "f\ude00", '{"\\ud83d": "\\ud83d\\ude00 \\\\ud83d"}')
+    move = Action("half \ud83d", "f\ude00", '{"\\ud83d": "\\ud83d\\ude00 \\\\ud83d"}')
     assert (move.thought, move.function) == ("half \ufffd", "f\ufffd")
     assert json.loads(move.arguments) == {"\ufffd": "\U0001f600 \\ud83d"}
-    assert Move(None, "f", "{}").thought is None
+    assert Action(None, "f", "{}").thought is None

@@ -17,7 +17,7 @@ from toolsrv_catalogs.offline.expression import evaluate
 from toolsrv_catalogs.offline.testing import OfflineClient
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.calculating import is_told_twice, worked_out
 from toolsrv_runtime.planner.formulas import expression, takes_expression
 from toolsrv_runtime.planner.scene import Offer, Scene
@@ -238,7 +238,7 @@ def test_a_calculator_is_known_by_what_it_does_and_takes() -> None:
 def test_only_for_a_function_that_is_down_something_is_worked_out(down: bool, text: str) -> None:
     functions = FunctionList([APIS["percentage_of_number"]])
     function = next(iter(functions))
-    move = Move("", function.name, json.dumps({"percent": "18", "number": "2450"}), about="x")
+    move = Action("", function.name, json.dumps({"percent": "18", "number": "2450"}), about="x")
     step = Step(move, "", ok=False, down=down)
     scene = Scene("x", (Offer(1, function),), (step,), (step,), ())
     assert worked_out(scene, step) == text
@@ -255,7 +255,7 @@ def test_only_for_a_function_that_is_down_something_is_worked_out(down: bool, te
 )
 def test_an_answer_is_not_put_back_into_what_it_came_from(expression: str, twice: bool) -> None:
     function = next(iter(FunctionList([APIS["calculate"]])))
-    move = Move("", function.name, json.dumps({"expression": "2450 * 18 / 100"}), about="x")
+    move = Action("", function.name, json.dumps({"expression": "2450 * 18 / 100"}), about="x")
     step = Step(move, "", ok=True, response={"expression": "2450 * 18 / 100", "result": 441})
     scene = Scene("x", (Offer(1, function),), (step,), (step,), ())
     assert is_told_twice(expression, scene) == twice

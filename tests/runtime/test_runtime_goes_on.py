@@ -17,16 +17,16 @@ from tests.agents import (
     solve,
 )
 
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.contract.chat import ChatRequest, UserMessage
-from toolsrv_runtime.contract.earlier import Earlier, EarlierCall
+from toolsrv_runtime.contract.models import ChatRequest, UserMessage
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.finder import Finder
+from toolsrv_runtime.options import EarlierCall, EarlierRun
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
-PERU = Earlier(
+PERU = EarlierRun(
     task="What is the capital of Peru?",
     answer="The capital is Lima.",
     calls=(
@@ -44,7 +44,7 @@ def asked(request: ChatRequest) -> str:
     return [one.text for one in request.messages if isinstance(one, UserMessage)][-1]
 
 
-def test_a_follow_up_is_answered_from_what_was_found_before(retriever: Finder) -> None:
+def test_a_follow_up_is_answered_from_what_was_found_before(retriever: ApiRetriever) -> None:
     chat = model(more=["I know it."], answer=["That is Lima."])
     outcome = solve(
         Searched(retriever, SILENT),
@@ -66,7 +66,7 @@ def test_a_follow_up_is_answered_from_what_was_found_before(retriever: Finder) -
     assert "Peru" in written
 
 
-def test_what_was_called_before_is_offered_again_and_called(retriever: Finder) -> None:
+def test_what_was_called_before_is_offered_again_and_called(retriever: ApiRetriever) -> None:
     japan = capital("Japan")
     chat = model(more=[japan, "done"], answer=["It is Tokyo."])
     task = "and of Japan?"
@@ -77,7 +77,7 @@ def test_what_was_called_before_is_offered_again_and_called(retriever: Finder) -
     assert (outcome.status, outcome.answer) == ("answered", "It is Tokyo.")
 
 
-def test_values_of_earlier_results_are_no_made_up_ones(retriever: Finder) -> None:
+def test_values_of_earlier_results_are_no_made_up_ones(retriever: ApiRetriever) -> None:
     chat = model(more=["done"], answer=["Lima, of Peru."])
     outcome = solve(Searched(retriever, SILENT), chat, "Say that again.", earlier=(PERU,))
     assert {one.text for one in outcome.supported} >= {"Lima", "Peru"}
@@ -86,7 +86,7 @@ def test_values_of_earlier_results_are_no_made_up_ones(retriever: Finder) -> Non
     assert [one.text for one in told.unsupported] == ["Quito"]
 
 
-def test_without_an_earlier_run_nothing_is_said_of_one(retriever: Finder) -> None:
+def test_without_an_earlier_run_nothing_is_said_of_one(retriever: ApiRetriever) -> None:
     chat = model(call=[capital()], answer=["It is Lima."])
     outcome = solve(Searched(retriever, SILENT), chat, "What is the capital of Peru?")
     assert outcome.continues == ""
@@ -94,10 +94,10 @@ def test_without_an_earlier_run_nothing_is_said_of_one(retriever: Finder) -> Non
     assert {kind(one) for one in chat.requests} >= {"call", "answer"}
 
 
-def test_a_long_earlier_result_is_known_whole_and_read_cut(retriever: Finder) -> None:
+def test_a_long_earlier_result_is_known_whole_and_read_cut(retriever: ApiRetriever) -> None:
     rows = [{"city": f"Town{n}", "note": "x" * 50} for n in range(300)]
     long = EarlierCall(CAPITAL_API, CAPITAL, {"country": "Peru"}, rows)
-    before = Earlier("List the towns.", "y" * 9_000, (long,) * 20)
+    before = EarlierRun("List the towns.", "y" * 9_000, (long,) * 20)
     chat = model(more=["done"], answer=["Town299."], context=8_192)
     outcome = solve(Searched(retriever, SILENT), chat, "Which is the last?", earlier=(before,))
     assert outcome.status == "answered"
@@ -105,7 +105,7 @@ def test_a_long_earlier_result_is_known_whole_and_read_cut(retriever: Finder) ->
     assert max(len(asked(one)) for one in prompts_of(chat, "more")) < 8_000
 
 
-def test_a_toolllama_reads_earlier_runs_in_the_request(retriever: Finder) -> None:
+def test_a_toolllama_reads_earlier_runs_in_the_request(retriever: ApiRetriever) -> None:
     arguments = json.dumps({"return_type": "give_answer", "final_answer": "It is Lima."})
     engine = ScriptedEngine(
         [f"Thought: known\nAction: Finish\nAction Input: {arguments}"], loop=True

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine import guessing
-from toolsrv_runtime.engine.base import Piece, Sampling
-from toolsrv_runtime.engine.guessing import CREDIT, LONGEST, Guessing
+from toolsrv_runtime.contract.models import Piece, Sampling
+from toolsrv_runtime.engine import sampling as guessing
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.sampling import MOST_DRAFT_TOKENS, MOST_MISSES, PromptLookup
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 TOKENS = st.lists(st.integers(0, 2), max_size=30)
@@ -29,7 +29,7 @@ def followed(tokens: list[int]) -> list[int]:
 def test_the_guess_is_what_followed_the_same_two_tokens(
     prompt: list[int], written: list[int], cut: int
 ) -> None:
-    one = Guessing(prompt)
+    one = PromptLookup(prompt)
     if (first := written[:cut]) != written:
         one.next(first, lambda _: 0)
     expected = followed(prompt + written) if len(prompt) + len(written) >= 2 else []
@@ -37,8 +37,8 @@ def test_the_guess_is_what_followed_the_same_two_tokens(
 
 
 def test_wrong_guesses_end_the_guessing_and_right_ones_prolong_it() -> None:
-    for right, guesses in ((False, CREDIT), (True, 40)):
-        one, written, made = Guessing([1, 1, 2, 2, 1, 1]), list[int](), 0
+    for right, guesses in ((False, MOST_MISSES), (True, 40)):
+        one, written, made = PromptLookup([1, 1, 2, 2, 1, 1]), list[int](), 0
         for _ in range(40):
             guess = one.next(written, len)
             made += bool(guess)
@@ -48,20 +48,20 @@ def test_wrong_guesses_end_the_guessing_and_right_ones_prolong_it() -> None:
 
 def test_guesses_grow_while_all_of_them_is_right_and_begin_anew_where_it_is_not() -> None:
     text = list(range(50))
-    one, written, lengths = Guessing([*text, 0, 1]), list[int](), list[int]()
+    one, written, lengths = PromptLookup([*text, 0, 1]), list[int](), list[int]()
     while len(written) < 32:
         guess = one.next(written, len)
         lengths.append(len(guess))
         written += guess
-    assert lengths == [1, 1, 2, 4, LONGEST, LONGEST, LONGEST]
+    assert lengths == [1, 1, 2, 4, MOST_DRAFT_TOKENS, MOST_DRAFT_TOKENS, MOST_DRAFT_TOKENS]
     one.next([*written, 0, 0, 1], len)
     assert one.next([*written, 0, 0, 1, 2, 3], len) == [4]
 
 
 def test_what_the_grammar_does_not_allow_is_not_guessed() -> None:
-    assert Guessing([1, 2, 3, 1, 2]).next([], lambda _: 0) == []
-    assert Guessing([1, 2, 3, 1, 2]).next([], len) == [3]
-    one = Guessing([*range(20), 0, 1])
+    assert PromptLookup([1, 2, 3, 1, 2]).next([], lambda _: 0) == []
+    assert PromptLookup([1, 2, 3, 1, 2]).next([], len) == [3]
+    one = PromptLookup([*range(20), 0, 1])
     one.next([], len)
     one.next([2], len)
     assert one.next([2, 3], lambda tokens: tokens.index(5)) == [4]
@@ -81,8 +81,8 @@ def test_guesses_spare_decodes_and_change_no_text(
 ) -> None:
     prompt = (Piece("User: the capital of Peru and the capital of Chile\nAssistant:\n"),)
     found = []
-    for credit in (0, CREDIT):
-        monkeypatch.setattr(guessing, "CREDIT", credit)
+    for credit in (0, MOST_MISSES):
+        monkeypatch.setattr(guessing, "MOST_MISSES", credit)
         engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1)
         engines.append(engine)
         texts = [

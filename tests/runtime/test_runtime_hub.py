@@ -15,11 +15,9 @@ import pytest
 from huggingface_hub import close_session
 
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
-from toolsrv_runtime.hub import pull as pulling
-from toolsrv_runtime.hub.errors import HubError
-from toolsrv_runtime.hub.library import PIECE_BYTES
-from toolsrv_runtime.hub.listing import RemoteFile, gguf_files, pick
-from toolsrv_runtime.hub.pull import file_name, pull
+from toolsrv_runtime.hub import CHUNK_BYTES, HubError, RemoteFile, gguf_files, select_file
+from toolsrv_runtime.hub import download as pulling
+from toolsrv_runtime.hub.download import file_name, pull
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 REPO = "maker/model-GGUF"
@@ -35,7 +33,7 @@ def hub() -> Iterator[Any]:
 
 
 def remote(hub: Any, name: str | None = None) -> RemoteFile:
-    return pick(REPO, gguf_files(REPO, endpoint=hub.url), name)[0]
+    return select_file(REPO, gguf_files(REPO, endpoint=hub.url), name)[0]
 
 
 def test_the_only_gguf_of_a_repository_is_pulled_and_checked(hub: Any, tmp_path: Path) -> None:
@@ -52,10 +50,10 @@ def test_the_only_gguf_of_a_repository_is_pulled_and_checked(hub: Any, tmp_path:
 
 def test_a_connection_that_is_cut_is_taken_up_where_it_broke(hub: Any, tmp_path: Path) -> None:
     """What came in whole pieces is here when it breaks."""
-    hub.cuts = [PIECE_BYTES + 1000, 2 * PIECE_BYTES]
+    hub.cuts = [CHUNK_BYTES + 1000, 2 * CHUNK_BYTES]
     path = pull(remote(hub), tmp_path, endpoint=hub.url)
     assert path.read_bytes() == CONTENT
-    assert hub.ranges == [None, f"bytes={PIECE_BYTES}-", f"bytes={3 * PIECE_BYTES}-"]
+    assert hub.ranges == [None, f"bytes={CHUNK_BYTES}-", f"bytes={3 * CHUNK_BYTES}-"]
 
 
 def test_a_pull_that_ended_is_taken_up_by_the_next_one(hub: Any, tmp_path: Path) -> None:
@@ -155,7 +153,7 @@ def test_several_files_are_listed_with_their_sizes(hub: Any) -> None:
     assert "model.Q4_K_M.gguf (307 kB), model.Q8_0.gguf (614 kB)" in caught.value.message
     assert f"toolsrv model pull {REPO}:" in caught.value.hint
     assert remote(hub, "model.Q8_0.gguf").size_bytes == 2 * len(CONTENT)
-    split = pick(REPO, gguf_files(REPO, endpoint=hub.url), "big-00001-of-00002.gguf")
+    split = select_file(REPO, gguf_files(REPO, endpoint=hub.url), "big-00001-of-00002.gguf")
     assert [one.name for one in split] == ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
 
 
@@ -188,8 +186,8 @@ def test_a_disk_that_fills_up_keeps_what_is_here(hub: Any, tmp_path: Path) -> No
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
         "from toolsrv_registry.errors import DataError\n"
-        "from toolsrv_runtime.hub.listing import gguf_files\n"
-        "from toolsrv_runtime.hub.pull import pull\n"
+        "from toolsrv_runtime.hub import gguf_files\n"
+        "from toolsrv_runtime.hub.download import pull\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "file = gguf_files(sys.argv[1], endpoint=sys.argv[2])[0]\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"

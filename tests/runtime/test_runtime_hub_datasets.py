@@ -11,22 +11,26 @@ from typing import Any
 import pytest
 
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.errors import PolicyError
-from toolsrv_runtime.hub import pull as pulling
-from toolsrv_runtime.hub.errors import HubError
-from toolsrv_runtime.hub.library import PIECE_BYTES
-from toolsrv_runtime.hub.listing import RemoteFile
-from toolsrv_runtime.hub.pull import Sink, pull
-from toolsrv_runtime.hub.recommended import checkpoint_files, recommended, short_name
-from toolsrv_runtime.hub.resolve import dataset_licence, remote_file
-from toolsrv_runtime.hub.web import fetch_web, web_file
+from toolsrv_runtime.hub import (
+    CHUNK_BYTES,
+    HubError,
+    RemoteFile,
+    checkpoint_files,
+    dataset_licence,
+    find_recommended,
+    recommended_models,
+    remote_file,
+)
+from toolsrv_runtime.hub import download as pulling
+from toolsrv_runtime.hub.download import DownloadSink, fetch_web, pull, web_file
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 SET, NAME = "maker/tools", "tools.tar.gz"
 CONTENT = bytes(range(256)) * 1200
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-OWN = Addresses(own=frozenset({"127.0.0.1", "localhost"}))
+OWN = AddressResolver(own=frozenset({"127.0.0.1", "localhost"}))
 
 
 @pytest.fixture
@@ -52,10 +56,10 @@ def test_headers_tell_size_digest_and_commit_before_a_byte_is_brought(hub: Any) 
 def test_a_file_of_a_data_set_is_resumed_where_the_connection_broke(
     hub: Any, tmp_path: Path
 ) -> None:
-    hub.cuts = [PIECE_BYTES + 5]
+    hub.cuts = [CHUNK_BYTES + 5]
     path = pull(described(hub), tmp_path, endpoint=hub.url)
     assert path.read_bytes() == CONTENT
-    assert hub.ranges == [None, f"bytes={PIECE_BYTES}-"]
+    assert hub.ranges == [None, f"bytes={CHUNK_BYTES}-"]
 
 
 def test_a_digest_that_the_hub_lists_otherwise_is_told_before_a_byte_is_brought(
@@ -107,8 +111,8 @@ def at(hub: Any) -> str:
     return f"{hub.url}/datasets/{SET}/resolve/main/{NAME}"
 
 
-def over_web(sink_addresses: Addresses) -> Any:
-    def fetch(file: RemoteFile, sink: Sink) -> None:
+def over_web(sink_addresses: AddressResolver) -> Any:
+    def fetch(file: RemoteFile, sink: DownloadSink) -> None:
         fetch_web(file, sink, sink_addresses)
 
     return fetch
@@ -132,8 +136,8 @@ def test_a_plain_address_is_followed_resumed_and_checked(hub: Any, tmp_path: Pat
 
 def test_a_private_address_is_refused_behind_a_redirect_too(hub: Any) -> None:
     with pytest.raises(PolicyError):
-        web_file(at(hub), Addresses())
-    only_first = Addresses(own=frozenset({"127.0.0.1"}))  # the store is at localhost
+        web_file(at(hub), AddressResolver())
+    only_first = AddressResolver(own=frozenset({"127.0.0.1"}))  # the store is at localhost
     with pytest.raises(PolicyError):
         web_file(at(hub), only_first)
 
@@ -166,12 +170,12 @@ def test_a_connection_that_never_gives_more_ends_the_pull(
 
 
 def test_recommended_models_cover_the_usual_sizes_of_memory() -> None:
-    assert {one.memory_gb for one in recommended()} == {4, 8, 16, 32}
-    assert len({one.name for one in recommended()}) == len(recommended())
-    named = short_name("ToolLLaMA-2-7b-v2")
+    assert {one.memory_gb for one in recommended_models()} == {4, 8, 16, 32}
+    assert len({one.name for one in recommended_models()}) == len(recommended_models())
+    named = find_recommended("ToolLLaMA-2-7b-v2")
     assert named is not None
     assert (named.repo, named.file) == ("ToolBench/ToolLLaMA-2-7b-v2", "")
-    assert short_name("qwen3-4b:x") is None
+    assert find_recommended("qwen3-4b:x") is None
 
 
 def test_a_checkpoint_is_its_weights_once_and_what_reads_them() -> None:

@@ -9,7 +9,7 @@ from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.inverse import is_inverse, is_shaped_for, put_back, wants_back
 from toolsrv_runtime.planner.matched import Matched
 from toolsrv_runtime.planner.scene import Offer, Scene, news
@@ -41,7 +41,7 @@ def test_functions_undo_each_other_by_their_names(one: str, other: str, expected
 
 def test_an_answer_is_not_put_back() -> None:
     there, back = functions("roman_to_number", "number_to_roman")
-    move = Move("", there.name, json.dumps({"roman": "MDCCXLVIII"}), about="x")
+    move = Action("", there.name, json.dumps({"roman": "MDCCXLVIII"}), about="x")
     step = Step(move, "", ok=True, response={"roman": "MDCCXLVIII", "number": 1748})
     offers = (Offer(1, there), Offer(2, back))
     scene = Scene("MDCCXLVIII, and 2014?", offers, (step,), (step,), tuple(news(step)))

@@ -11,10 +11,16 @@ from contextlib import ExitStack
 
 import pytest
 
-from toolsrv_runtime.engine.base import Piece, Reply
-from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.lanes import WORTH_COPYING, WORTH_MOVING, Lane, Lanes, lanes_for
+from toolsrv_runtime.contract.models import Completion, Piece
+from toolsrv_runtime.engine.hardware import SharedCores
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.pools import (
+    MIN_COPIED_TOKENS,
+    REEVALUATION_COST,
+    CachePool,
+    CachePools,
+    pool_count,
+)
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
@@ -46,12 +52,12 @@ class Knowing(Scheduler):
         return
 
 
-def reply(engine: LlamaEngine, text: str) -> Reply:
+def reply(engine: LlamaEngine, text: str) -> Completion:
     return engine.generate((HEAD, Piece(text)), grammar=FREE, max_tokens=60)
 
 
 def test_threads_all_go_to_who_is_alone_and_are_shared_by_several() -> None:
-    cores = Cores(5)
+    cores = SharedCores(5)
     with cores.lend() as alone:
         assert alone == 5
     cores.users = 2
@@ -68,7 +74,7 @@ class Processor:
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
 
-    def decode(self, cores: Cores, ours: float) -> int:
+    def decode(self, cores: SharedCores, ours: float) -> int:
         with cores.lend() as threads:
             self.wall += 0.01
             self.cpu += 0.01 * min(threads, ours)
@@ -77,7 +83,7 @@ class Processor:
 
 def test_who_loses_a_core_to_another_process_gets_fewer_threads_for_a_while() -> None:
     time_of = Processor()
-    cores = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    cores = SharedCores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     assert {time_of.decode(cores, 4) for _ in range(50)} == {4}
     lent = [time_of.decode(cores, 2.8) for _ in range(500)]
     assert set(lent[50:]) == {4, 2}
@@ -90,17 +96,17 @@ def test_who_loses_a_core_to_another_process_gets_fewer_threads_for_a_while() ->
 
 def test_one_finding_is_not_enough_nor_is_a_small_share_of_many_cores() -> None:
     time_of = Processor()
-    cores = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    cores = SharedCores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     assert {time_of.decode(cores, 2) for _ in range(6)} == {4}  # a file is read meanwhile
     assert {time_of.decode(cores, 4) for _ in range(50)} == {4}
-    many = Cores(16, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    many = SharedCores(16, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     assert {time_of.decode(many, 15) for _ in range(100)} == {16}
-    unwatched = Cores(4, watched=False, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    unwatched = SharedCores(4, watched=False, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     assert {time_of.decode(unwatched, 1) for _ in range(100)} == {4}
 
 
 def test_no_decode_gets_more_threads_than_it_may_have() -> None:
-    cores = Cores(4, most=1)
+    cores = SharedCores(4, most=1)
     cores.users = 4
     with cores.lend() as first, cores.lend() as second, cores.lend() as third:
         assert (first, second, third) == (1, 1, 1)
@@ -111,9 +117,9 @@ def test_no_decode_gets_more_threads_than_it_may_have() -> None:
 
 def test_a_thread_alone_or_shared_cores_say_nothing_about_other_processes() -> None:
     time_of = Processor()
-    one = Cores(1, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    one = SharedCores(1, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     assert {time_of.decode(one, 0.2) for _ in range(50)} == {1}
-    shared = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    shared = SharedCores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
     shared.users = 2
     assert {time_of.decode(shared, 0.5) for _ in range(50)} == {2}
     shared.users = 1
@@ -121,7 +127,7 @@ def test_a_thread_alone_or_shared_cores_say_nothing_about_other_processes() -> N
 
 
 def test_never_more_threads_are_lent_than_there_are_and_all_get_theirs() -> None:
-    cores, busy, most = Cores(3), [0], [0]
+    cores, busy, most = SharedCores(3), [0], [0]
     lock = threading.Lock()
     cores.users = 2
 
@@ -163,7 +169,7 @@ def test_calls_at_once_write_what_each_writes_alone_each_in_its_own_cache() -> N
 
 
 def test_calls_share_lanes_where_there_are_more_of_them_than_cores() -> None:
-    assert [lanes_for(threads) for threads in (1, 2, 3, 4, 16)] == [2, 2, 3, 4, 4]
+    assert [pool_count(threads) for threads in (1, 2, 3, 4, 16)] == [2, 2, 3, 4, 4]
     engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2)
     with ThreadPoolExecutor(len(TEXTS)) as pool:
         list(pool.map(reply, [engine] * len(TEXTS), TEXTS))
@@ -210,8 +216,10 @@ def test_a_model_with_flash_attention_or_one_lane_decodes_for_all_together() -> 
 
 
 def test_a_call_goes_where_its_prompt_is_known_unless_others_are_there() -> None:
-    known = [WORTH_MOVING // 2, 3 * WORTH_MOVING // 2, 0, 10]
-    lanes = Lanes(lambda number: Lane(Knowing(known[number]), None), Cores(2), count=4)
+    known = [REEVALUATION_COST // 2, 3 * REEVALUATION_COST // 2, 0, 10]
+    lanes = CachePools(
+        lambda number: CachePool(Knowing(known[number]), None), SharedCores(2), count=4
+    )
     with ExitStack() as calls:
         lent = [calls.enter_context(lanes.lend([1])) for _ in range(6)]
         # The second knows so much that it is shared before a third is made.
@@ -221,8 +229,8 @@ def test_a_call_goes_where_its_prompt_is_known_unless_others_are_there() -> None
 
 
 def test_a_call_waits_without_a_core_for_what_an_earlier_one_reads_and_no_longer() -> None:
-    cores, shared = Cores(2), list(range(2 * WORTH_COPYING))
-    lanes = Lanes(lambda _: Lane(Knowing(), None), cores, count=3)
+    cores, shared = SharedCores(2), list(range(2 * MIN_COPIED_TOKENS))
+    lanes = CachePools(lambda _: CachePool(Knowing(), None), cores, count=3)
     stop = Stop()
     begun: list[str] = []
 
@@ -249,24 +257,24 @@ def test_a_call_waits_without_a_core_for_what_an_earlier_one_reads_and_no_longer
 
 
 def test_without_memory_for_another_lane_calls_share_what_there_is() -> None:
-    def make(number: int) -> Lane:
+    def make(number: int) -> CachePool:
         if number:
             raise MemoryError
-        return Lane(Knowing(), None)
+        return CachePool(Knowing(), None)
 
-    lanes = Lanes(make, Cores(2), count=4)
+    lanes = CachePools(make, SharedCores(2), count=4)
     with lanes.lend([1]) as first, lanes.lend([2]) as second:
         assert first is second is lanes.made[0]
 
-    def none(_: int) -> Lane:
+    def none(_: int) -> CachePool:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        Lanes(none, Cores(2), count=4)
+        CachePools(none, SharedCores(2), count=4)
 
 
 def test_closing_waits_for_who_is_inside() -> None:
-    lanes = Lanes(lambda _: Lane(Knowing(), None), Cores(1), count=1)
+    lanes = CachePools(lambda _: CachePool(Knowing(), None), SharedCores(1), count=1)
     closed = threading.Thread(target=lanes.close)
     with lanes.inside():
         closed.start()

@@ -13,12 +13,12 @@ import pytest
 from tests.agents import Judge, Searched
 
 from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.contract.format import Action, History, Step, UsageMeter
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Meter, Move, Step, View
-from toolsrv_runtime.models.openai.load import load_servers
+from toolsrv_runtime.models.openai.chat import load_servers
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
@@ -35,7 +35,7 @@ def a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLSRV_ENGINE_KEY", "a-key-of-the-test")
 
 
-def solve(url: str, retriever: Finder, **options: Any) -> Outcome:
+def solve(url: str, retriever: ApiRetriever, **options: Any) -> Outcome:
     chat, profile = load_servers(url, silence_s=10)
     finder = Searched(retriever, Judge(silent=True))  # all that was found stays on offer
 
@@ -47,7 +47,7 @@ def solve(url: str, retriever: Finder, **options: Any) -> Outcome:
     return asyncio.run(main())
 
 
-def functions(retriever: Finder) -> tuple[Function, ...]:
+def functions(retriever: ApiRetriever) -> tuple[Function, ...]:
     return tuple(FunctionList([hit.api for hit in retriever.search(TASK, limit=3).hits]))
 
 
@@ -57,7 +57,7 @@ def characters(body: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("offers", [("tools",), ()])
 def test_a_refused_length_is_asked_again_with_less_and_noted(
-    offers: tuple[str, ...], retriever: Finder
+    offers: tuple[str, ...], retriever: ApiRetriever
 ) -> None:
     with ModelServer([PERU, "It is Lima."], offers=offers, most=3300) as server:
         outcome = solve(server.url, retriever, candidates=8)
@@ -73,12 +73,12 @@ def test_a_refused_length_is_asked_again_with_less_and_noted(
     assert outcome.usage.model_calls == 3  # what was refused is no reply
 
 
-def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: Finder) -> None:
+def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: ApiRetriever) -> None:
     old, new = (json.dumps({"text": letter * 3000}) for letter in "ab")
-    steps = tuple(Step(Move("so", CAPITAL, "{}"), text, ok=True) for text in (old, new))
+    steps = tuple(Step(Action("so", CAPITAL, "{}"), text, ok=True) for text in (old, new))
     with ModelServer([PERU]) as server:
         chat, profile = load_servers(server.url)
-        view, meter = View(TASK, functions(retriever), path=steps), Meter()
+        view, meter = History(TASK, functions(retriever), path=steps), UsageMeter()
         ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
         server.most = characters(server.requests[0]) - 1000
         ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
@@ -91,13 +91,13 @@ def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: Fi
     assert any("condensed" in note for note in meter.notes)
 
 
-def test_what_was_learnt_of_the_length_holds_for_the_next_request(retriever: Finder) -> None:
+def test_what_was_learnt_of_the_length_holds_for_the_next_request(retriever: ApiRetriever) -> None:
     with ModelServer([PERU, "Lima"], most=3300) as server:
         solve(server.url, retriever, candidates=8)
         assert len(server.refused) == 1
 
 
-def test_a_server_that_tells_its_context_is_left_room_for_a_reply(retriever: Finder) -> None:
+def test_a_server_that_tells_its_context_is_left_room_for_a_reply(retriever: ApiRetriever) -> None:
     words = "The prompt is too long."
     script = [PERU, "Lima"]
     with ModelServer(script, most=4000, refusal=words, max_model_len=1500) as server:
@@ -118,7 +118,7 @@ def test_a_server_that_tells_its_context_is_left_room_for_a_reply(retriever: Fin
     ],
 )
 def test_a_task_that_is_refused_at_its_shortest_names_size_and_limit(
-    refusal: str, status: int, room: int, said: str, retriever: Finder
+    refusal: str, status: int, room: int, said: str, retriever: ApiRetriever
 ) -> None:
     with (
         ModelServer(
@@ -135,15 +135,15 @@ def test_a_task_that_is_refused_at_its_shortest_names_size_and_limit(
 
 
 def test_a_conversation_that_is_refused_at_its_shortest_names_size_and_limit(
-    retriever: Finder,
+    retriever: ApiRetriever,
 ) -> None:
     with ModelServer([PERU]) as server:
         chat, profile = load_servers(server.url)
-        step = Step(Move("so", CAPITAL, '{"country": "Peru"}'), "Lima", ok=True)
-        view = View(TASK, functions(retriever), path=(step,))
+        step = Step(Action("so", CAPITAL, '{"country": "Peru"}'), "Lima", ok=True)
+        view = History(TASK, functions(retriever), path=(step,))
         server.most = 900
         with pytest.raises(ContextError) as caught:
-            ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=Meter())
+            ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=UsageMeter())
     assert not isinstance(caught.value, TaskTooLongError)
     assert re.search(r"the conversation has \d{3,4} characters", caught.value.message)
     assert "2048 tokens" in caught.value.message

@@ -11,7 +11,7 @@ from toolsrv_catalogs.mcp_tools import read_mcp_tools
 from toolsrv_runtime.calls.arguments import bind
 from toolsrv_runtime.calls.schema_check import schema_fault
 from toolsrv_runtime.errors import ArgumentError
-from toolsrv_runtime.mcp_client.results import exchange_of
+from toolsrv_runtime.mcp_client.tool_calls import exchange_from_result
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
 SHOWN = {"type": "image", "mimeType": "image/png", "bytes": 2}
@@ -43,43 +43,45 @@ def _text(text: str) -> dict[str, Any]:
     ],
 )
 def test_all_that_a_tool_answers_is_in_the_response(answer: dict[str, Any], response: Any) -> None:
-    got = exchange_of(answer, 10_000, ())
+    got = exchange_from_result(answer, 10_000, ())
     assert (got.kind, got.status, got.response, got.error) == ("ok", 200, response, "")
 
 
 def test_bytes_are_files_within_the_limit() -> None:
-    (file,) = exchange_of({"content": [IMAGE]}, 10_000, ()).files
+    (file,) = exchange_from_result({"content": [IMAGE]}, 10_000, ()).files
     assert (file.content, file.media) == (b"hi", "image/png")
-    assert exchange_of({"content": [IMAGE] * 3}, 5, ()).kind == "too_large"
+    assert exchange_from_result({"content": [IMAGE] * 3}, 5, ()).kind == "too_large"
     odd = {"type": "image", "data": "no base64!", "mimeType": "image/png"}
-    assert exchange_of({"content": [odd]}, 10_000, ()).response == [odd]
-    assert exchange_of({"content": [IMAGE]}, 10_000, ("hi",)).files == ()
+    assert exchange_from_result({"content": [odd]}, 10_000, ()).response == [odd]
+    assert exchange_from_result({"content": [IMAGE]}, 10_000, ("hi",)).files == ()
 
 
 def test_an_error_of_the_tool_is_no_success_and_keeps_its_words() -> None:
-    got = exchange_of({"isError": True, "content": [_text("no such harbour")]}, 10_000, ())
+    got = exchange_from_result({"isError": True, "content": [_text("no such harbour")]}, 10_000, ())
     assert (got.kind, got.status, got.response) == ("bad_arguments", 422, "no such harbour")
     assert "no such harbour" in got.error
 
 
 def test_an_answer_over_the_limit_is_cut_and_one_too_deep_is_none() -> None:
-    got = exchange_of({"content": [_text("x" * 50_000)]}, 10_000, ())
+    got = exchange_from_result({"content": [_text("x" * 50_000)]}, 10_000, ())
     assert got.kind == "too_large"
     assert len(got.response) == 20_000
     deep: Any = 1
     for _ in range(300):
         deep = [deep]
-    assert exchange_of({"structuredContent": {"a": deep}}, 10_000, ()).kind == "not_json"
+    assert exchange_from_result({"structuredContent": {"a": deep}}, 10_000, ()).kind == "not_json"
 
 
 def test_values_that_the_server_was_given_are_in_no_response() -> None:
     answer = {"structuredContent": {"the s3cret-token": ["x s3cret-token", 1]}}
-    assert exchange_of(answer, 10_000, ("s3cret-token",)).response == {"the [key]": ["x [key]", 1]}
+    assert exchange_from_result(answer, 10_000, ("s3cret-token",)).response == {
+        "the [key]": ["x [key]", 1]
+    }
 
 
 def whole_fault(schema: dict[str, Any], given: dict[str, Any]) -> str:
     fault = schema_fault(schema, given)
-    return "" if fault is None else fault.words()
+    return "" if fault is None else fault.message()
 
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"

@@ -23,7 +23,7 @@ from toolsrv_runtime.planner.reading.measures import (
     whole_unit,
 )
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values.units import UNITS, alike
+from toolsrv_runtime.values.lexicon import UNITS, same_dimension
 
 API = Api(id="sports/pace/speed", category="Sports", tool="pace", name="speed")
 
@@ -238,7 +238,7 @@ def test_units_measure_the_same_where_pint_says_so() -> None:
     registry: pint.UnitRegistry[float] = pint.UnitRegistry(cache_folder=None)
     for one, other in itertools.product(UNITS, repeat=2):
         same = registry.Unit(one).dimensionality == registry.Unit(other).dimensionality
-        assert alike(one, other) is same, (one, other)
+        assert same_dimension(one, other) is same, (one, other)
 
 
 @pytest.mark.parametrize(

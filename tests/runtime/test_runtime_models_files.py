@@ -17,12 +17,19 @@ from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.footprint import Footprint, footprint, further_cells, resident_cells, told
 from toolsrv_runtime.gguf_header import read_header
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL, inspect_model, load_engine
-from toolsrv_runtime.machine import available_memory, physical_cores
-from toolsrv_runtime.profile import KvType
-from toolsrv_runtime.suitable import fitting_cells
+from toolsrv_runtime.profiles import KvType
+from toolsrv_runtime.requirements import (
+    Footprint,
+    available_memory,
+    estimate_footprint,
+    fit_cells,
+    format_bytes,
+    further_cells,
+    physical_cores,
+    resident_cells,
+)
 
 GB = 10**9
 
@@ -152,18 +159,18 @@ def seven_billion() -> Footprint:
 
 
 def test_a_model_that_fits_gets_all_the_cells_that_help() -> None:
-    cells = fitting_cells(
+    cells = fit_cells(
         Path("m.gguf"), seven_billion(), context=8192, wanted=24_576, available=24 * GB
     )
     assert cells == 24_576
-    unknown = fitting_cells(
+    unknown = fit_cells(
         Path("m.gguf"), seven_billion(), context=8192, wanted=24_576, available=None
     )
     assert unknown == 24_576
 
 
 def test_where_memory_is_short_less_of_the_tree_stays() -> None:
-    cells = fitting_cells(
+    cells = fit_cells(
         Path("m.gguf"), seven_billion(), context=8192, wanted=24_576, available=12 * GB
     )
     assert 8192 <= cells < 24_576
@@ -203,11 +210,9 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers_and_what_would(
     available: int, remedy: str
 ) -> None:
     with pytest.raises(MemoryShortError) as caught:
-        fitting_cells(
-            Path("m.gguf"), seven_billion(), context=8192, wanted=24_576, available=available
-        )
+        fit_cells(Path("m.gguf"), seven_billion(), context=8192, wanted=24_576, available=available)
     assert "needs 8.47 GB" in caught.value.message
-    assert f"{told(available)} are available" in caught.value.message
+    assert f"{format_bytes(available)} are available" in caught.value.message
     assert remedy in caught.value.hint
 
 
@@ -225,16 +230,16 @@ def test_a_context_beyond_all_memory_is_refused_before_anything_is_loaded(tmp_pa
 def test_the_estimate_counts_grouped_queries_and_layers_of_their_own_size(tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path / "grouped")
     header = read_header(Path(convert(folder).path))
-    needs = footprint(header, weights=1000, vocabulary=448)
+    needs = estimate_footprint(header, weights=1000, vocabulary=448)
     assert needs.per_token == 2 * 2 * (8 + 8) * 2  # layers, kv heads, key and value, 16 bits
     kinds: tuple[tuple[KvType, int], ...] = (("q8_0", 34), ("q4_0", 18))
     for kind, size in kinds:
-        quantised = footprint(header, weights=1000, vocabulary=448, kv_type=kind)
+        quantised = estimate_footprint(header, weights=1000, vocabulary=448, kv_type=kind)
         assert quantised.per_token == 2 * 2 * (8 + 8) * size // 32
-    every = footprint(header, weights=1000, vocabulary=448, flash_attention=False)
+    every = estimate_footprint(header, weights=1000, vocabulary=448, flash_attention=False)
     assert every.per_token == needs.per_token + 256 * (4 + 1) * 4  # batch, heads and mask, 32 bits
     header.metadata["llama.attention.head_count_kv"] = [1, 4]
-    assert footprint(header, weights=1000, vocabulary=448).per_token == 5 * (8 + 8) * 2
+    assert estimate_footprint(header, weights=1000, vocabulary=448).per_token == 5 * (8 + 8) * 2
 
 
 def test_the_shipped_models_estimate_is_what_llama_cpp_takes() -> None:
@@ -243,7 +248,7 @@ def test_the_shipped_models_estimate_is_what_llama_cpp_takes() -> None:
         "from pathlib import Path\n"
         "import llama_cpp, numpy\n"
         "from toolsrv_runtime.gguf_models import inspect_model, load_engine\n"
-        "from toolsrv_runtime.engine.base import Piece\n"
+        "from toolsrv_runtime.contract.models import Piece\n"
         "pages = lambda: int(Path('/proc/self/statm').read_text().split()[1])\n"
         "info = inspect_model()\n"
         "before = pages()\n"
@@ -266,7 +271,7 @@ def test_memory_and_cores_of_this_machine_are_known() -> None:
 SHARED = """
 import sys
 from pathlib import Path
-from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.contract.models import Piece
 from toolsrv_runtime.gguf_models import load_engine
 engine, _ = load_engine(Path(sys.argv[1]), threads=1)
 print("ready", flush=True)

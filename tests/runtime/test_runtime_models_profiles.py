@@ -13,9 +13,8 @@ from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.gguf_models import inspect_model, load_engine
-from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts, check_profile
-from toolsrv_runtime.profiles.user import UserProfile
+from toolsrv_runtime.profiles.builtin import MAX_ROPE_FACTOR, ModelFacts, check_profile
+from toolsrv_runtime.profiles.choose import UserProfile, choose_profile
 
 
 def facts(
@@ -41,7 +40,7 @@ def own(folder: Path, name: str, text: str) -> Path:
 
 @pytest.mark.parametrize("name", ["ToolLLaMA-2-7b-v2", "tool-llama-2", "ToolBench ToolLLaMA 2 7b"])
 def test_toolllama_on_llama_2_gets_positions_divided_by_two(name: str) -> None:
-    profile, reasons = choose(facts(name))
+    profile, reasons = choose_profile(facts(name))
     assert profile.name == "toolllama-2"
     assert (profile.rope_freq_scale, profile.context) == (0.5, 8192)
     assert (profile.stop, profile.bos, profile.temperature) == (("</s>",), True, 0.5)
@@ -51,7 +50,7 @@ def test_toolllama_on_llama_2_gets_positions_divided_by_two(name: str) -> None:
 
 def test_toolllama_on_llama_1_is_known_by_its_positions_and_gets_four() -> None:
     one = facts(file="ToolLLaMA-7b.Q4_K_M.gguf", trained=2048)
-    profile, _ = choose(one)
+    profile, _ = choose_profile(one)
     assert (profile.name, profile.rope_freq_scale, profile.context) == ("toolllama-1", 0.25, 8192)
     check_profile(profile, one)
 
@@ -62,27 +61,27 @@ def test_a_file_that_states_its_stretching_keeps_it(factor: int, name: str) -> N
         "ToolLLaMA", trained=8192, type="linear", factor=factor,
         original_context_length=8192 // factor,
     )  # fmt: skip
-    profile, reasons = choose(one)
+    profile, reasons = choose_profile(one)
     assert (profile.name, profile.rope_freq_scale) == (name, None)
     assert f"by {factor}, as the file says" in reasons["rope"]
     check_profile(profile, one)
 
 
 def test_any_other_model_gets_chat_and_no_more_context_than_it_was_trained_for() -> None:
-    assert choose(facts("Some Instruct", trained=2048))[0].context == 2048
-    profile, reasons = choose(facts("Some Instruct", trained=131_072))
+    assert choose_profile(facts("Some Instruct", trained=2048))[0].context == 2048
+    profile, reasons = choose_profile(facts("Some Instruct", trained=131_072))
     assert (profile.name, profile.context) == ("chat", 8192)
     assert set(reasons) >= {"name", "format", "context", "rope", "stop", "bos", "temperature"}
 
 
 def test_a_profile_is_asked_for_by_name_or_as_a_file(tmp_path: Path) -> None:
-    assert choose(facts("ToolLLaMA"), asked="chat")[0].name == "chat"
+    assert choose_profile(facts("ToolLLaMA"), asked="chat")[0].name == "chat"
     path = own(
         tmp_path, "mine", 'base = "toolllama-2"\ntemperature = 0.0\nstop = ["</s>", "\\nUser:"]\n'
     )
     for profile, reasons in (
-        choose(facts(), asked=str(path)),
-        choose(facts(), asked="mine", folder=tmp_path),
+        choose_profile(facts(), asked=str(path)),
+        choose_profile(facts(), asked="mine", folder=tmp_path),
     ):
         assert (profile.name, profile.temperature, profile.rope_freq_scale) == ("mine", 0.0, 0.5)
         assert profile.stop == ("</s>", "\nUser:")
@@ -94,12 +93,12 @@ def test_the_users_profile_for_a_model_goes_before_the_built_in_ones(tmp_path: P
     own(tmp_path, "a", 'match = ["*hermes*"]\n')
     own(tmp_path, "b", 'base = "toolllama-2"\nmatch = ["toolllama*"]\ncontext = 6144\n')
     own(tmp_path, "c", 'architecture = "qwen3"\n')
-    profile, reasons = choose(facts("ToolLLaMA-2-7b-v2"), folder=tmp_path)
+    profile, reasons = choose_profile(facts("ToolLLaMA-2-7b-v2"), folder=tmp_path)
     assert (profile.name, profile.context) == ("b", 6144)
     assert "says that it is for this model" in reasons["name"]
     assert reasons["context"].startswith("set in")
-    assert choose(facts(file="Hermes-3.gguf"), folder=tmp_path)[0].name == "a"
-    assert choose(facts("other"), folder=tmp_path)[0].name == "chat"
+    assert choose_profile(facts(file="Hermes-3.gguf"), folder=tmp_path)[0].name == "a"
+    assert choose_profile(facts("other"), folder=tmp_path)[0].name == "chat"
 
 
 def test_metadata_names_a_profile(tiny: Path) -> None:
@@ -138,7 +137,7 @@ def test_a_profile_that_is_not_acceptable_names_file_and_key(
 ) -> None:
     path = own(tmp_path, "bad", text)
     with pytest.raises(ProfileError) as caught:
-        choose(facts(), asked=str(path))
+        choose_profile(facts(), asked=str(path))
     assert str(path) in caught.value.message
     assert said in caught.value.message
     assert "Input" not in caught.value.message
@@ -148,10 +147,10 @@ def test_a_profile_that_is_not_acceptable_names_file_and_key(
 def test_an_unknown_profile_names_the_known_ones(tmp_path: Path) -> None:
     own(tmp_path, "mine", "")
     with pytest.raises(ProfileError, match="no profile 'nine'") as caught:
-        choose(facts(), asked="nine", folder=tmp_path)
+        choose_profile(facts(), asked="nine", folder=tmp_path)
     assert "mine, compact, chat, small, toolllama-1, toolllama-2" in caught.value.hint
     with pytest.raises(ProfileError, match="cannot read"):
-        choose(facts(), asked=str(tmp_path / "none.toml"))
+        choose_profile(facts(), asked=str(tmp_path / "none.toml"))
 
 
 def test_a_context_that_positions_cannot_carry_is_refused_with_the_value_to_set(
@@ -174,11 +173,11 @@ def test_a_context_that_positions_cannot_carry_is_refused_with_the_value_to_set(
 
 def test_a_file_carries_what_its_positions_are_stretched_to_whatever_it_claims() -> None:
     one = facts("ToolLLaMA-2", trained=8192, type="linear", factor=2, original_context_length=2048)
-    profile, _ = choose(one, asked="toolllama-2")
+    profile, _ = choose_profile(one, asked="toolllama-2")
     with pytest.raises(ProfileError, match=r"divided by 2 they carry 4,096") as caught:
         check_profile(profile, one)
     assert "rope_freq_scale = 0.25 or context = 4096" in caught.value.hint
-    assert choose(one, asked="chat")[0].context == 4096
+    assert choose_profile(one, asked="chat")[0].context == 4096
     other = facts(trained=131_072, type="longrope", original_context_length=4096)
     assert other.carried(None) == 131_072  # its stretching is in its tensors
 
@@ -186,13 +185,13 @@ def test_a_file_carries_what_its_positions_are_stretched_to_whatever_it_claims()
 @given(st.integers(64, 2**20), st.integers(65, 2**31 - 1))
 def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
     one = facts(trained=trained)
-    profile = choose(one)[0].model_copy(update={"context": context})
+    profile = choose_profile(one)[0].model_copy(update={"context": context})
     try:
         check_profile(profile, one)
     except ProfileError as error:
         said = tomllib.loads(error.hint.removeprefix("in the profile set ").replace(" or ", "\n"))
         mine = UserProfile.model_validate(said)
-        assert mine.rope_freq_scale is not None or trained * (MOST_STRETCHED - 1) < context
+        assert mine.rope_freq_scale is not None or trained * (MAX_ROPE_FACTOR - 1) < context
         if mine.rope_freq_scale is not None:
             scaled = {"rope_freq_scale": mine.rope_freq_scale}
             check_profile(profile.model_copy(update=scaled), one)
@@ -203,14 +202,14 @@ def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
 
 def test_a_wrong_factor_for_toolllama_is_refused_too() -> None:
     one = facts("some llama 1", trained=2048)
-    profile, _ = choose(one, asked="toolllama-2")
+    profile, _ = choose_profile(one, asked="toolllama-2")
     with pytest.raises(ProfileError) as caught:
         check_profile(profile, one)
     assert "rope_freq_scale = 0.25 or context = 4096" in caught.value.hint
 
 
 def test_stop_texts_and_the_first_token_of_a_profile_reach_the_engine(tiny: Path) -> None:
-    from toolsrv_runtime.engine.base import Piece  # noqa: PLC0415 - beside the engine
+    from toolsrv_runtime.contract.models import Piece  # noqa: PLC0415 - beside the engine
 
     prompt = (Piece("hello"),)
     counts = {}
@@ -226,7 +225,7 @@ def test_stop_texts_and_the_first_token_of_a_profile_reach_the_engine(tiny: Path
 
 
 def test_quantised_keys_without_flash_attention_are_refused_with_the_reason() -> None:
-    profile, _ = choose(facts(), asked="chat")
+    profile, _ = choose_profile(facts(), asked="chat")
     short = profile.model_copy(update={"kv_type": "q8_0"})
     check_profile(short, facts())
     check_profile(profile.model_copy(update={"flash_attention": False}), facts())

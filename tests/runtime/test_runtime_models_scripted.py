@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     Tool,
     ToolCall,
     UserMessage,
 )
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.stop import Stop
 
 ADD = Tool("add", "Adds.", {"type": "object", "properties": {"a": {"type": "number"}}})
-REQUEST = ChatRequest((UserMessage("Add 1 and 2"),), (ADD,), Expected(names=("add",)))
+REQUEST = ChatRequest((UserMessage("Add 1 and 2"),), (ADD,), ReplyConstraints(names=("add",)))
 ONE = ToolCall("add", {"a": 1})
 
 
@@ -55,7 +55,7 @@ def test_the_last_reply_of_a_loop_comes_again() -> None:
 
 
 def test_a_function_may_choose_the_reply() -> None:
-    def script(request: ChatRequest) -> Said:
+    def script(request: ChatRequest) -> ScriptedReply:
         return ONE if len(request.messages) == 1 else "done"
 
     model = ScriptedChat(script)
@@ -65,7 +65,7 @@ def test_a_function_may_choose_the_reply() -> None:
 
 
 def test_a_reply_that_was_not_expected_has_its_problem() -> None:
-    must = ChatRequest(REQUEST.messages, (ADD,), Expected(names=("add",), text=False))
+    must = ChatRequest(REQUEST.messages, (ADD,), ReplyConstraints(names=("add",), text=False))
     model = ScriptedChat(["words", ToolCall("sub"), ChatReply(text="x", problem="as scripted")])
     assert [ask(model, must).problem for _ in range(3)] == [
         "The reply calls no function", "There is no tool 'sub'", "as scripted",

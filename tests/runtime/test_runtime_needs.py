@@ -10,7 +10,7 @@ import pytest
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.needs import Needs
 from toolsrv_runtime.planner.scene import Offer, Scene
 
@@ -119,7 +119,7 @@ def test_yes_or_no_to_a_statement_answers_whether_it_is(
 ) -> None:
     said = "They gave us the capital 5493."
     before = needs(f"{said} Before I write it down: {question}")._scene
-    move = Move("", before.offers[2].function.name, "{}", about=said.rstrip("."))
+    move = Action("", before.offers[2].function.name, "{}", about=said.rstrip("."))
     path = (Step(move, "", ok=True, response=answer),)
     found = Needs(replace(before, path=path, attempts=path), ByName())
     assert bool(found.open([said])) is is_open

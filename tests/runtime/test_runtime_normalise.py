@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, ToolCall, UserMessage
+from toolsrv_runtime.contract.models import (
+    ChatRequest,
+    ReplyConstraints,
+    Tool,
+    ToolCall,
+    UserMessage,
+)
 from toolsrv_runtime.templates.literals import LiteralError, Notation, read_call, read_literal
 from toolsrv_runtime.templates.normalise import call_id, normalise_call, typed_text
 
@@ -37,7 +43,7 @@ SCHEMA: dict[str, Any] = {
 
 def request_of(*names: str, callable_: tuple[str, ...] | None = None) -> ChatRequest:
     tools = tuple(Tool(name, f"What {name} does.", SCHEMA) for name in names)
-    expected = Expected(names=names if callable_ is None else callable_)
+    expected = ReplyConstraints(names=names if callable_ is None else callable_)
     return ChatRequest((UserMessage("Go."),), tools, expected)
 
 
@@ -217,7 +223,7 @@ def test_raw_text_is_typed_by_the_schema_first(key: str, text: str, expected: An
 def test_a_schema_that_branches_without_end_takes_bounded_time() -> None:
     loop: dict[str, Any] = {"anyOf": [{"$ref": "#/$defs/L"}] * 8, "items": {"$ref": "#/$defs/L"}}
     schema = {"type": "object", "$defs": {"L": loop}, "properties": {"a": {"$ref": "#/$defs/L"}}}
-    request = ChatRequest((), (Tool("t", "", schema),), Expected(names=("t",)))
+    request = ChatRequest((), (Tool("t", "", schema),), ReplyConstraints(names=("t",)))
     value: Any = ["3"] * 20_000
     start = time.process_time()
     call, _ = normalise_call("t", {"a": value}, request)
@@ -229,7 +235,7 @@ def test_a_schema_that_branches_without_end_takes_bounded_time() -> None:
     "schema", [{}, {"properties": []}, {"properties": {"a": 3}}, {"properties": {"a": {"$ref": 3}}}]
 )
 def test_a_schema_of_a_wrong_shape_changes_nothing(schema: dict[str, Any]) -> None:
-    request = ChatRequest((), (Tool("t", "", schema),), Expected(names=("t",)))
+    request = ChatRequest((), (Tool("t", "", schema),), ReplyConstraints(names=("t",)))
     assert normalise_call("t", {"a": "3"}, request) == (ToolCall("t", {"a": "3"}), "")
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatModel,
     ChatReply,
     ChatRequest,
-    Expected,
     Message,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     ToolCall,
@@ -25,10 +25,10 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.errors import ContextError, ServerError
-from toolsrv_runtime.models.openai import servers
-from toolsrv_runtime.models.openai.place import places
-from toolsrv_runtime.models.openai.server import Server
-from toolsrv_runtime.models.openai.servers import OpenAIChat
+from toolsrv_runtime.models.openai import chat as servers
+from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai.chat import OpenAIChat
+from toolsrv_runtime.models.openai.server import OpenAIServer
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
@@ -51,7 +51,7 @@ def asked(*messages: Message, max_tokens: int = 50) -> ChatRequest:
     return ChatRequest(
         (SystemMessage("Use functions."), *messages),
         (CAPITAL,),
-        Expected(names=("capital",), text=False),
+        ReplyConstraints(names=("capital",), text=False),
         max_tokens=max_tokens,
     )
 
@@ -68,7 +68,10 @@ PERU = Call("capital", {"country": "Perú"}, "look it up")
 
 def chat(*urls: str, silence: float = 5.0, key: str = "", model: str = "") -> OpenAIChat:
     return OpenAIChat(
-        [Server(place, model=model, key=key, silence_s=silence) for place in places(",".join(urls))]
+        [
+            OpenAIServer(place, model=model, key=key, silence_s=silence)
+            for place in parse_endpoints(",".join(urls))
+        ]
     )
 
 
@@ -262,7 +265,9 @@ def test_stop_closes_the_stream_within_a_moment(kind: str) -> None:
 
 def test_stop_ends_the_wait_for_a_server_that_is_left_out() -> None:
     with ModelServer(["!500"]) as server:
-        servers = [Server(one, model="", key="", silence_s=60) for one in places(server.url)]
+        servers = [
+            OpenAIServer(one, model="", key="", silence_s=60) for one in parse_endpoints(server.url)
+        ]
         stop = Stop(deadline=time.monotonic() + 0.4)
         started = time.monotonic()
         assert OpenAIChat(servers).reply(REQUEST, stop=stop) is None
@@ -289,8 +294,8 @@ def test_one_that_fails_is_left_out_for_a_while() -> None:
     now = [0.0]
     with ModelServer(["!500", PERU]) as ill, ModelServer([PERU]) as well:
         servers = [
-            Server(place, model="", key="", silence_s=5)
-            for place in places(f"{ill.url},{well.url}")
+            OpenAIServer(place, model="", key="", silence_s=5)
+            for place in parse_endpoints(f"{ill.url},{well.url}")
         ]
         one = OpenAIChat(servers, clock=lambda: now[0])
         for _ in range(3):
@@ -408,7 +413,7 @@ def test_the_key_is_sent_and_never_told(caplog: pytest.LogCaptureFixture) -> Non
     ],
 )
 def test_addresses_are_taken_as_people_write_them(text: str, url: str) -> None:
-    assert [place.url for place in places(text)] == [url]
+    assert [place.url for place in parse_endpoints(text)] == [url]
 
 
 @pytest.mark.parametrize(
@@ -416,13 +421,13 @@ def test_addresses_are_taken_as_people_write_them(text: str, url: str) -> None:
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        places(text)
+        parse_endpoints(text)
     assert caught.value.hint
 
 
 def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
     with pytest.raises(UsageError) as caught:
-        places(f"http://me:{SECRET}@host/v1")
+        parse_endpoints(f"http://me:{SECRET}@host/v1")
     assert SECRET not in caught.value.message + caught.value.hint
 
 

@@ -23,15 +23,15 @@ from tests.server_requests import (
     request,
 )
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.models.openai import body as bodies
+from toolsrv_runtime.models.openai import messages as bodies
 from toolsrv_runtime.stop import Stop
 
 
@@ -39,19 +39,19 @@ from toolsrv_runtime.stop import Stop
 @pytest.mark.parametrize(
     ("expected", "choice", "listed", "parallel"),
     [
-        (Expected(names=BOTH), "auto", BOTH, False),
-        (Expected(names=BOTH, text=False), "required", BOTH, False),
-        (Expected(names=BOTH, text=False, calls=3), "required", BOTH, True),
-        (Expected(names=("capital",)), "auto", ("capital",), False),
-        (Expected(names=("capital",), text=False), "capital", BOTH, False),
-        (Expected(), "none", BOTH, False),
-        (Expected(schema={"type": "object"}), "none", BOTH, False),
+        (ReplyConstraints(names=BOTH), "auto", BOTH, False),
+        (ReplyConstraints(names=BOTH, text=False), "required", BOTH, False),
+        (ReplyConstraints(names=BOTH, text=False, calls=3), "required", BOTH, True),
+        (ReplyConstraints(names=("capital",)), "auto", ("capital",), False),
+        (ReplyConstraints(names=("capital",), text=False), "capital", BOTH, False),
+        (ReplyConstraints(), "none", BOTH, False),
+        (ReplyConstraints(schema={"type": "object"}), "none", BOTH, False),
     ],
 )
 def test_the_choice_of_tools_is_what_a_reply_may_be(
-    expected: Expected, choice: str, listed: tuple[str, ...], parallel: bool
+    expected: ReplyConstraints, choice: str, listed: tuple[str, ...], parallel: bool
 ) -> None:
-    body = bodies.write(ChatRequest(TASK, (CAPITAL, CURRENCY), expected), "tools", "m")
+    body = bodies.write_request(ChatRequest(TASK, (CAPITAL, CURRENCY), expected), "tools", "m")
     if choice == "capital":
         assert body["tool_choice"] == {"type": "function", "function": {"name": "capital"}}
     else:
@@ -61,7 +61,7 @@ def test_the_choice_of_tools_is_what_a_reply_may_be(
 
 
 def test_without_tools_nothing_is_said_of_them() -> None:
-    body = bodies.write(ChatRequest(TASK), "tools", "m")
+    body = bodies.write_request(ChatRequest(TASK), "tools", "m")
     assert not body.keys() & {"tools", "tool_choice", "parallel_tool_calls", "response_format"}
 
 
@@ -76,7 +76,7 @@ def test_calls_and_results_are_written_as_every_server_takes_them() -> None:
         ToolMessage(first, "Lima"),
         AssistantMessage("So far."),
     )
-    turns = bodies.write(request(*history, names=BOTH), "tools", "m")["messages"]
+    turns = bodies.write_request(request(*history, names=BOTH), "tools", "m")["messages"]
     assert [one["role"] for one in turns] == [
         "system", "user", "assistant", "tool", "tool", "assistant",
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_calls_and_results_are_written_as_every_server_takes_them() -> None:
         ("Ab3dEf6h9", "currency", "sol"),
         (calls[0]["id"], "capital", "Lima"),
     ]
-    again = bodies.write(request(*history, names=BOTH), "tools", "m")["messages"]
+    again = bodies.write_request(request(*history, names=BOTH), "tools", "m")["messages"]
     assert again == turns
 
 
@@ -106,7 +106,7 @@ def test_ids_are_unique_and_a_result_without_a_call_is_told_by_the_user() -> Non
         ToolMessage(same, "Lima again"),
         ToolMessage(same, "once more"),
     )
-    turns = bodies.write(request(*history, names=BOTH), "tools", "m")["messages"]
+    turns = bodies.write_request(request(*history, names=BOTH), "tools", "m")["messages"]
     ids = [one["tool_calls"][0]["id"] for one in turns if "tool_calls" in one]
     assert len(set(ids)) == 2
     assert [one["tool_call_id"] for one in turns if one["role"] == "tool"] == ids
@@ -115,7 +115,7 @@ def test_ids_are_unique_and_a_result_without_a_call_is_told_by_the_user() -> Non
 
 @pytest.mark.parametrize(("reasoning", "off"), [(0, True), (300, False)])
 def test_reasoning_is_turned_off_or_given_tokens_of_its_own(reasoning: int, off: bool) -> None:
-    body = bodies.write(request(names=BOTH, reasoning=reasoning), "tools", "m")
+    body = bodies.write_request(request(names=BOTH, reasoning=reasoning), "tools", "m")
     assert body["max_tokens"] == 50 + reasoning
     assert (body.get("chat_template_kwargs") == {"enable_thinking": False}) is off
 
@@ -171,7 +171,7 @@ def test_a_reply_that_is_not_json_where_json_was_wanted_says_so() -> None:
 # ---------------------------------------------------------------- plain messages
 def test_the_shape_of_a_reply_in_plain_messages_is_what_it_may_be() -> None:
     def schema(**expected: Any) -> dict[str, Any]:
-        named = bodies.write(request(**expected), "json_schema", "m")["response_format"]
+        named = bodies.write_request(request(**expected), "json_schema", "m")["response_format"]
         found: dict[str, Any] = named["json_schema"]["schema"]["properties"]
         return found
 
@@ -183,7 +183,7 @@ def test_the_shape_of_a_reply_in_plain_messages_is_what_it_may_be() -> None:
     assert names(schema(names=BOTH)["call"]) == [*BOTH, "reply_in_words"]
     several = schema(names=BOTH, text=False, calls=3)["calls"]
     assert (names(several["items"]), several["minItems"], several["maxItems"]) == ([*BOTH], 1, 3)
-    assert "response_format" not in bodies.write(request(), "json_schema", "m")
+    assert "response_format" not in bodies.write_request(request(), "json_schema", "m")
 
 
 @pytest.mark.parametrize("offers", [("json_schema",), ("grammar",), ()])
@@ -198,7 +198,7 @@ def test_text_where_a_reply_may_be_text(offers: tuple[str, ...]) -> None:
 
 def test_prompts_of_a_conversation_in_plain_messages_begin_alike() -> None:
     first, *others = (
-        bodies.write(one, "none", "m")["messages"]
+        bodies.write_request(one, "none", "m")["messages"]
         for one in (
             CALL,
             EITHER,

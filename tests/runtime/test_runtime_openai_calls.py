@@ -27,7 +27,7 @@ from tests.server_requests import (
     tool,
 )
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
@@ -35,9 +35,9 @@ from toolsrv_runtime.contract.chat import (
     ToolCall,
     ToolMessage,
 )
-from toolsrv_runtime.models.openai.body import Mode
-from toolsrv_runtime.models.openai.place import places
-from toolsrv_runtime.models.openai.server import Server
+from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai.messages import CallMode
+from toolsrv_runtime.models.openai.server import OpenAIServer
 
 
 # ---------------------------------------------------------------- several calls
@@ -266,7 +266,7 @@ def test_a_function_without_parameters_may_come_without_arguments(arguments: str
     assert (called(reply), reply.problem) == ([("now", {})], "")
 
 
-STREAMED: dict[str, tuple[str, Mode]] = {
+STREAMED: dict[str, tuple[str, CallMode]] = {
     "text": ("It is Lima — says “the atlas”.", "tools"),
     "reasoning": ("<think>Peru?</think>It is Lima.", "tools"),
     "call in the text": ('{"name": "capital", "arguments": {"country": "Perú"}}', "tools"),
@@ -295,8 +295,10 @@ class Cut(httpx.AsyncByteStream):
             yield part
 
 
-def gathered(body: bytes, mode: Mode, at: int = 0) -> ChatReply:
-    server = Server(places("http://127.0.0.1:9")[0], model="m", key="", silence_s=1.0)
+def gathered(body: bytes, mode: CallMode, at: int = 0) -> ChatReply:
+    server = OpenAIServer(
+        parse_endpoints("http://127.0.0.1:9")[0], model="m", key="", silence_s=1.0
+    )
     headers = {"content-type": "text/event-stream"}
 
     async def read() -> ChatReply:

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     ToolCall,
@@ -24,11 +24,10 @@ from toolsrv_runtime.contract.chat import (
 )
 from toolsrv_runtime.errors import ServerError
 from toolsrv_runtime.models import textual
-from toolsrv_runtime.models.openai.body import Mode
-from toolsrv_runtime.models.openai.http import MOST_REST_S, OversizeError, lines
-from toolsrv_runtime.models.openai.place import places
-from toolsrv_runtime.models.openai.reply import Gathered
-from toolsrv_runtime.models.openai.server import Server
+from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai.http import MOST_REST_S, OversizeError, iter_lines
+from toolsrv_runtime.models.openai.messages import CallMode, StreamedReply
+from toolsrv_runtime.models.openai.server import OpenAIServer
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
@@ -38,12 +37,12 @@ REQUEST = ChatRequest(
     (SystemMessage("Use functions."), UserMessage("What is the capital of Peru?"))
 )
 TOOLS = (Tool("f", "Does it.", {"type": "object", "properties": {"a": {"type": "string"}}}),)
-CALLING = ChatRequest(REQUEST.messages, TOOLS, Expected(names=("f",), text=False))
+CALLING = ChatRequest(REQUEST.messages, TOOLS, ReplyConstraints(names=("f",), text=False))
 
 
-def gathered(*events: object) -> Gathered:
+def gathered(*events: object) -> StreamedReply:
     """Return what is read of some events."""
-    found = Gathered()
+    found = StreamedReply()
     for one in events:
         assert found.event(json.dumps(one))
     return found
@@ -67,7 +66,7 @@ class Pieces(httpx.AsyncByteStream):
 
 
 @pytest.mark.parametrize("mode", ["tools", "none"])
-def test_a_character_that_comes_in_two_pieces_is_one(mode: Mode) -> None:
+def test_a_character_that_comes_in_two_pieces_is_one(mode: CallMode) -> None:
     reply = gathered(said("Hi " + HALF), said("\ude00 there")).reply(REQUEST, mode)
     assert reply.text == "Hi \U0001f600 there"
 
@@ -92,7 +91,7 @@ def test_half_a_character_of_a_conversation_is_sent_as_it_is() -> None:
         )
     )
     with ModelServer([Call("f", {}, "")], offers=()) as server:
-        one = Server(places(server.url)[0], model="tiny", key="", silence_s=5.0)
+        one = OpenAIServer(parse_endpoints(server.url)[0], model="tiny", key="", silence_s=5.0)
         assert one.reply(request, stop=Stop()) is not None
         turns = server.requests[0]["messages"]
     assert [turn["content"].count(HALF) for turn in turns] == [0, 1, 1, 1, 1, 0]
@@ -106,7 +105,7 @@ def test_an_error_that_says_nothing_is_none(error: object) -> None:
 
 def test_stop_ends_the_wait_for_another_call_that_asks_what_the_server_offers() -> None:
     with ModelServer([Call("f", {}, "")]) as server:
-        one = Server(places(server.url)[0], model="tiny", key="", silence_s=5.0)
+        one = OpenAIServer(parse_endpoints(server.url)[0], model="tiny", key="", silence_s=5.0)
         stop = Stop()
         with one._detecting, ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(one.detect, stop=stop)
@@ -139,8 +138,8 @@ def test_no_server_is_left_out_for_good(header: str, wait_s: float) -> None:
     async def ask() -> ServerError:
         async with await asyncio.start_server(busy, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            place = places(f"http://127.0.0.1:{port}/v1")[0]
-            one = Server(place, model="tiny", key="", silence_s=5.0)
+            place = parse_endpoints(f"http://127.0.0.1:{port}/v1")[0]
+            one = OpenAIServer(place, model="tiny", key="", silence_s=5.0)
             with pytest.raises(ServerError) as caught:
                 await asyncio.to_thread(one.models, stop=Stop())
             return caught.value
@@ -153,7 +152,7 @@ def test_lines_are_the_same_however_they_come(size: int) -> None:
     body = b"data: one\r\n\r\n: stay\ndata: two\n\nrest"
 
     async def read() -> list[bytes]:
-        return [line async for line in lines(httpx.Response(200, stream=Pieces(body, size)))]
+        return [line async for line in iter_lines(httpx.Response(200, stream=Pieces(body, size)))]
 
     assert asyncio.run(read()) == [b"data: one", b"", b": stay", b"data: two", b"", b"rest"]
 
@@ -163,7 +162,7 @@ def test_a_line_without_an_end_is_not_waited_for() -> None:
     found: list[bytes] = []
 
     async def read() -> None:
-        async for line in lines(httpx.Response(200, stream=Pieces(body, 8))):
+        async for line in iter_lines(httpx.Response(200, stream=Pieces(body, 8))):
             found.append(line)  # noqa: PERF401 - what came before the error counts too
 
     with pytest.raises(OversizeError, match="a line of more than 1 MB"):
@@ -181,14 +180,14 @@ def test_a_line_without_an_end_is_not_waited_for() -> None:
 )
 def test_a_reply_of_which_we_read_no_more_is_not_called_cut(kind: str, told: str) -> None:
     with ModelServer([kind]) as server:
-        one = Server(places(server.url)[0], model="tiny", key="", silence_s=5.0)
+        one = OpenAIServer(parse_endpoints(server.url)[0], model="tiny", key="", silence_s=5.0)
         with pytest.raises(ServerError, match=told):
             one.reply(REQUEST, stop=Stop())
 
 
 def test_a_list_of_models_of_which_we_read_no_more_is_told_as_that() -> None:
     with ModelServer([], models=("x" * 9_000_000,)) as server:
-        one = Server(places(server.url)[0], model="", key="", silence_s=5.0)
+        one = OpenAIServer(parse_endpoints(server.url)[0], model="", key="", silence_s=5.0)
         with pytest.raises(ServerError, match="sent more than 8 MB and was not read further"):
             one.models(stop=Stop())
 
@@ -198,10 +197,15 @@ def test_a_list_of_models_of_which_we_read_no_more_is_told_as_that() -> None:
 )
 def test_braces_before_the_object_are_words(before: str) -> None:
     text = before + '{"thought": "t", "call": {"name": "f", "arguments": {}}}'
-    reply = textual.read(CALLING, text)
+    reply = textual.parse_reply(CALLING, text)
     assert ([one.name for one in reply.calls], reply.problem) == (["f"], "")
 
 
 def test_a_reply_of_braces_ends() -> None:
-    assert textual.read(CALLING, "{" * 4_000_000).problem == "The reply is not one JSON object"
-    assert textual.read(CALLING, '{"a":' * 1_000_000).problem == "The reply is not one JSON object"
+    assert (
+        textual.parse_reply(CALLING, "{" * 4_000_000).problem == "The reply is not one JSON object"
+    )
+    assert (
+        textual.parse_reply(CALLING, '{"a":' * 1_000_000).problem
+        == "The reply is not one JSON object"
+    )

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessage
+from toolsrv_runtime.contract.models import ChatRequest, ReplyConstraints, Tool, UserMessage
 from toolsrv_runtime.errors import ServerError
-from toolsrv_runtime.models.openai.load import inspect_servers
-from toolsrv_runtime.models.openai.place import places
-from toolsrv_runtime.models.openai.server import Server
-from toolsrv_runtime.models.openai.servers import OpenAIChat
+from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai.chat import OpenAIChat, inspect_servers
+from toolsrv_runtime.models.openai.server import OpenAIServer
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
@@ -22,13 +21,16 @@ PERU = Call("capital", {"country": "Peru"}, "look it up")
 REQUEST = ChatRequest(
     (UserMessage("What is the capital of Peru?"),),
     (Tool("capital", "", {"type": "object", "properties": {"country": {"type": "string"}}}),),
-    Expected(names=("capital",), text=False),
+    ReplyConstraints(names=("capital",), text=False),
 )
 
 
 def chat(*urls: str) -> OpenAIChat:
     return OpenAIChat(
-        [Server(place, model="", key="", silence_s=120) for place in places(",".join(urls))]
+        [
+            OpenAIServer(place, model="", key="", silence_s=120)
+            for place in parse_endpoints(",".join(urls))
+        ]
     )
 
 
@@ -79,7 +81,7 @@ def test_the_last_one_that_is_well_may_take_what_is_left() -> None:
 
 def test_a_wait_behind_another_that_asks_what_a_server_offers_has_an_end() -> None:
     with ModelServer([PERU]) as server:
-        one = Server(places(server.url)[0], model="tiny", key="", silence_s=5)
+        one = OpenAIServer(parse_endpoints(server.url)[0], model="tiny", key="", silence_s=5)
         with one._detecting, pytest.raises(ServerError, match="what it offers"):
             one.detect(stop=Stop(), within_s=0.1)
 
@@ -88,7 +90,7 @@ def test_an_inspection_says_what_it_waits_for_and_does_not_wait_for_long() -> No
     said: list[str] = []
     with ModelServer([], silent=True) as silent:
         (info,) = inspect_servers(silent.url, within_s=0.3, say=said.append)
-        name = places(silent.url)[0].name
+        name = parse_endpoints(silent.url)[0].name
     assert info.models == ("tiny",)
     assert "said nothing for 0.3 s" in info.error
     assert said == [

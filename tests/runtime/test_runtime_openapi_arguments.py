@@ -17,7 +17,7 @@ from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import argument_schema, function_object
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.errors import ArgumentError
 
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
@@ -60,7 +60,7 @@ def body(schema: dict[str, Any], media: str = JSON, *, required: tuple[str, ...]
 
 def sent(api: Api, value: Any) -> str:
     """The query or the body of a call with ``v``."""
-    request = build(api, args.bind(api, {"v": value}))
+    request = build_request(api, args.bind(api, {"v": value}))
     return request.content.decode() or request.url.query.decode()
 
 
@@ -242,7 +242,7 @@ def test_null_is_refused_where_only_texts_can_stand(media: str) -> None:
     for api in (query(nullable), body(nullable, media)):
         with pytest.raises(ArgumentError, match="null"):
             args.bind(api, {"v": None})
-    assert b'name="v"' in build(body(nullable, "multipart/form-data"), {"v": ""}).content
+    assert b'name="v"' in build_request(body(nullable, "multipart/form-data"), {"v": ""}).content
     assert sent(body(nullable, FORM), "") == "v="
 
 
@@ -254,7 +254,7 @@ def test_a_body_of_null_alone_is_sent() -> None:
 def test_an_empty_text_cannot_stand_in_a_path() -> None:
     api = read({"parameters": [{"name": "v", "in": "path", "schema": {}}]}, "/x/{v}")
     with pytest.raises(ArgumentError, match="'v'"):
-        build(api, args.bind(api, {"v": ""}))
+        build_request(api, args.bind(api, {"v": ""}))
 
 
 def test_every_allowed_value_of_a_long_list_is_taken_and_others_are_not() -> None:
@@ -308,13 +308,13 @@ def test_a_media_type_is_known_in_any_spelling(
     media: str, value: dict[str, Any], wanted: bytes
 ) -> None:
     api = body({"type": "string"}, media)
-    assert wanted in build(api, args.bind(api, value)).content
+    assert wanted in build_request(api, args.bind(api, value)).content
 
 
 def test_a_form_without_named_fields_is_a_form() -> None:
     content = {FORM: {"schema": {"type": "object"}}}
     api = read({"requestBody": {"required": True, "content": content}}, method="post")
-    assert build(api, args.bind(api, {"body": {"a": "b"}})).content == b"a=b"
+    assert build_request(api, args.bind(api, {"body": {"a": "b"}})).content == b"a=b"
 
 
 @pytest.mark.parametrize("value", [["a", None], {"a": None}])
@@ -403,7 +403,7 @@ def test_one_name_in_three_places_is_three_arguments() -> None:
     api = read(operation, "/x/{id}", "put")
     for names in (("id", "id_3", "id_2", "id_4"), ("is_id", "id_3", "id_2", "id_4")):
         values = dict(zip(names, (5, "q", "h", True), strict=True))
-        request = build(api, args.bind(api, values))
+        request = build_request(api, args.bind(api, values))
         assert str(request.url) == "https://api.test/x/5?id=q"
         assert (request.content, request.headers["id_2"]) == (b'{"id":true}', "h")
 
@@ -414,7 +414,7 @@ def test_of_one_name_an_optional_parameter_that_is_not_given_is_not_sent() -> No
         {"name": "id", "in": "query", "schema": {"type": "string", "enum": ["x", "y"]}},
     ]
     api = read({"parameters": entries}, "/b/{id}")
-    assert str(build(api, args.bind(api, {"id": 5})).url) == "https://api.test/b/5"
+    assert str(build_request(api, args.bind(api, {"id": 5})).url) == "https://api.test/b/5"
 
 
 def test_a_whole_body_beside_a_parameter_called_body_is_another_argument() -> None:
@@ -423,7 +423,7 @@ def test_a_whole_body_beside_a_parameter_called_body_is_another_argument() -> No
         "requestBody": {"required": True, "content": {JSON: {"schema": {"type": "array"}}}},
     }
     api = read(operation, method="post")
-    request = build(api, args.bind(api, {"body": [1], "body_2": "full"}))
+    request = build_request(api, args.bind(api, {"body": [1], "body_2": "full"}))
     assert (request.content, request.url.query) == (b"[1]", b"body=full")
 
 

@@ -12,7 +12,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.offline.testing import OfflineClient
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.bridging import Crossing
 from toolsrv_runtime.planner.other_ways import of_step, searches
 from toolsrv_runtime.planner.scene import Offer, Scene
@@ -31,7 +31,7 @@ def stand_in(
 ) -> tuple[Crossing | None, tuple[str, ...]]:
     """Call the first of some functions, which fails, and return what stands in and what is sought."""
     functions = list(FunctionList(apis))
-    move = Move("", functions[0].name, json.dumps(arguments), about=part)
+    move = Action("", functions[0].name, json.dumps(arguments), about=part)
     step = Step(move, "", ok=False, down=down == 503)
     offers = tuple(Offer(number, one) for number, one in enumerate(functions, start=1))
     scene = Scene(part, offers, (step,), (step,), ())

@@ -8,7 +8,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import paces, races, subnets
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import readings
+from toolsrv_runtime.values import kinds
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 
@@ -121,5 +121,5 @@ def test_so_many_networks_have_a_prefix(text: str, prefix: str) -> None:
 
 
 def test_a_network_has_no_article() -> None:
-    assert readings.read("network", "a /27") == "/27"
-    assert readings.read("network", "the 10.0.0.0/8") == "10.0.0.0/8"
+    assert kinds.normalise_value("network", "a /27") == "/27"
+    assert kinds.normalise_value("network", "the 10.0.0.0/8") == "10.0.0.0/8"

@@ -10,11 +10,11 @@ import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.terms import Pricing, Terms, read_terms
-from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
 from toolsrv_runtime.calls.policy import Policy, parse_rules
-from toolsrv_runtime.calls.recordings.modes import ReplayingCaller
-from toolsrv_runtime.calls.recordings.store import RecordingStore
-from toolsrv_runtime.check.modes import live_world
+from toolsrv_runtime.calls.recordings.callers import ReplayingCaller
+from toolsrv_runtime.calls.recordings.storage import RecordingStore
+from toolsrv_runtime.check.backends import live_backend
 
 HOST = "api.example.com"
 
@@ -23,8 +23,8 @@ def api(method: str = "GET") -> Api:
     return Api(id="C/t/a", category="C", tool="t", name="a", method=method, url=f"https://{HOST}/a")
 
 
-def home(pricing: Pricing) -> Home:
-    return Home("theirs", terms=Terms(pricing=pricing))
+def home(pricing: Pricing) -> ApiOrigin:
+    return ApiOrigin("theirs", terms=Terms(pricing=pricing))
 
 
 def made(
@@ -100,7 +100,7 @@ def test_a_replay_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_check_spends_no_money() -> None:
-    world = live_world([api()], timeout=1.0, paid={"C/t/a"})
+    world = live_backend([api()], timeout=1.0, paid={"C/t/a"})
     assert "PAID" in world.refuses(api())
     asyncio.run(world.aclose())
 

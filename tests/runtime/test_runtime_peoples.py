@@ -11,7 +11,7 @@ from toolsrv_catalogs.offline.values.country import parse_country
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import speakers
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns, peoples, readings
+from toolsrv_runtime.values import kinds
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from toolsrv_runtime.values import patterns, peoples, readings
     ],
 )
 def test_a_people_stands_for_its_country_and_nothing_else_does(said: str, meant: str) -> None:
-    assert peoples.country(said) == meant
+    assert kinds.country_of_people(said) == meant
 
 
 def test_every_country_of_the_table_is_one_that_the_catalog_that_ships_knows() -> None:
@@ -38,14 +38,14 @@ def test_every_country_of_the_table_is_one_that_the_catalog_that_ships_knows() -
     for country, _, words in rows:
         parse_country(country)
         for word in words.split():
-            assert peoples.country(word.replace("-", " ")) == country
+            assert kinds.country_of_people(word.replace("-", " ")) == country
 
 
 def test_only_a_parameter_for_countries_is_read_so() -> None:
     api = Api(id="c/t/n", category="c", tool="t", name="n")
     country, language = Parameter(name="country"), Parameter(name="language")
-    assert readings.read(patterns.kind(country, api), "Polish") == "Poland"
-    assert readings.read(patterns.kind(language, api), "Polish") == "Polish"
+    assert kinds.normalise_value(kinds.value_kind(country, api), "Polish") == "Poland"
+    assert kinds.normalise_value(kinds.value_kind(language, api), "Polish") == "Polish"
 
 
 @pytest.mark.parametrize(

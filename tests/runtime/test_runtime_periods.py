@@ -9,7 +9,7 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.planner.reading import periods
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import days
+from toolsrv_runtime.values import dates
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 WORKING = APIS["working_days_between"]
@@ -77,4 +77,4 @@ def test_a_function_of_two_days_takes_both_ends_of_the_one_period_told() -> None
     ],
 )
 def test_a_year_is_told_by_its_distance(said: str, year: str) -> None:
-    assert days.read_year(said, TODAY) == year
+    assert dates.resolve_year(said, TODAY) == year

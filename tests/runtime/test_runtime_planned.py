@@ -11,7 +11,7 @@ from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.need import Need
 from toolsrv_runtime.planner.planned import Planned
 from toolsrv_runtime.planner.scene import Offer, Scene, news
@@ -27,7 +27,7 @@ def scene(task: str, *names: str) -> Scene:
 
 def called(before: Scene, need: Need, arguments: dict[str, Any], response: object) -> Scene:
     """Return the scene after a call that serves the need."""
-    move = Move("", need.function.name, json.dumps(arguments), about=need.words)
+    move = Action("", need.function.name, json.dumps(arguments), about=need.words)
     step = Step(move, "", ok=response is not None, response=response)
     path = (*before.path, step)
     seen = tuple(fact for one in path if one.ok for fact in news(one))

@@ -11,7 +11,7 @@ from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.pointing import pointed, unnamed
 from toolsrv_runtime.planner.scene import Offer, Scene
 from toolsrv_runtime.planner.several import Several
@@ -48,7 +48,7 @@ def scene(task: str, calls: tuple[Call, ...], name: str, about: str = "x") -> Sc
     by_name = dict(zip(names, offers, strict=True))
     path = tuple(
         Step(
-            Move("", by_name[one].function.name, json.dumps(given), about=about),
+            Action("", by_name[one].function.name, json.dumps(given), about=about),
             "",
             ok=True,
             response={**given, **told},
@@ -167,7 +167,7 @@ def test_what_failed_is_not_tried_again() -> None:
     task = f"How far is it from Bonn to Graz? And {words}?"
     found = scene(task, WAY, "current_time")
     function = found.offers[-1].function
-    tried = Step(Move("", function.name, json.dumps({"city": "Graz"}), about=words), "", ok=False)
+    tried = Step(Action("", function.name, json.dumps({"city": "Graz"}), about=words), "", ok=False)
     again = replace(found, attempts=(*found.attempts, tried))
     assert pointed(words, found, function, {"city": "Bonn"}) == {"city": "Graz"}
     assert pointed(words, again, function, {"city": "Bonn"}) == {"city": "Bonn"}

@@ -16,12 +16,11 @@ import pytest
 import trustme
 
 from toolsrv_registry.api import Api, SecurityScheme
-from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
-from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.exchange import Limits
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
-from toolsrv_runtime.calls.proxies import Proxies
+from toolsrv_runtime.calls.exchange import CallLimits
+from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
+from toolsrv_runtime.calls.transports import Connections, Proxies
 from toolsrv_runtime.errors import PolicyError
 
 
@@ -38,7 +37,7 @@ def _module(name: str) -> ModuleType:
 LoginHost: Any = _module("login_host").LoginHost
 ProxyServer: Any = _module("proxy_server").ProxyServer
 HostileHost: Any = _module("runtime/hosts/hostile").HostileHost
-LIMITS = Limits(seconds=8, connect_s=4, read_s=4)
+LIMITS = CallLimits(seconds=8, connect_s=4, read_s=4)
 KEY = "key-of-the-host"
 
 
@@ -69,13 +68,13 @@ async def private(name: str, port: int) -> list[str]:
 async def called(
     target: Api,
     proxies: dict[str, str],
-    addresses: Addresses,
+    addresses: AddressResolver,
     trust: ssl.SSLContext | None = None,
 ) -> CallResult:
     network = Network(
         transport=Connections(addresses, proxies=Proxies(proxies), trust=trust),
         keys=lambda _: KEY,
-        hosts=Hosts(HostLimits(rate=0)),
+        hosts=HostLimiter(HostLimits(rate=0)),
         own=addresses.allows_any,
     )
     async with Caller(transports={}, limits=LIMITS, network=network) as caller:
@@ -87,7 +86,7 @@ def test_a_call_over_http_goes_through_the_proxy_once_its_address_is_checked(hos
         async with ProxyServer() as proxy:
             via = {"http": f"http://127.0.0.1:{proxy.port}"}
             target = api(host.url("echo?a=1", "api.test"))
-            return await called(target, via, Addresses(resolve=public)), proxy.heads
+            return await called(target, via, AddressResolver(resolve=public)), proxy.heads
 
     got, heads = asyncio.run(run())
     assert got.ok
@@ -102,7 +101,7 @@ def test_no_proxy_is_asked_for_a_host_whose_address_is_not_known_to_be_public(
     async def run() -> tuple[list[CallResult], list[bytes]]:
         async with ProxyServer() as proxy:
             via = dict.fromkeys(("http", "https"), f"http://127.0.0.1:{proxy.port}")
-            addresses = Addresses(resolve=resolve)
+            addresses = AddressResolver(resolve=resolve)
             urls = (host.url("echo", "api.test"), f"https://api.test:{host.port}/echo")
             return [await called(api(url), via, addresses) for url in urls], proxy.heads
 
@@ -117,7 +116,7 @@ def test_a_spelt_address_is_refused_before_a_proxy_is_asked() -> None:
     async def run() -> tuple[CallResult, list[bytes]]:
         async with ProxyServer() as proxy:
             via = {"http": f"http://127.0.0.1:{proxy.port}"}
-            return await called(api("http://0x7f000001/x"), via, Addresses()), proxy.heads
+            return await called(api("http://0x7f000001/x"), via, AddressResolver()), proxy.heads
 
     got, heads = asyncio.run(run())
     assert (got.kind, heads) == ("blocked_by_policy", [])
@@ -127,7 +126,7 @@ def test_a_name_of_ones_own_may_be_the_proxys_to_resolve(host: Any) -> None:
     async def run() -> tuple[CallResult, list[bytes]]:
         async with ProxyServer() as proxy:
             via = {"http": f"127.0.0.1:{proxy.port}"}
-            addresses = Addresses(own={"inside.test"}, resolve=nowhere)
+            addresses = AddressResolver(own={"inside.test"}, resolve=nowhere)
             target = api(host.url("echo", "inside.test"))
             return await called(target, via, addresses), proxy.heads
 
@@ -155,7 +154,7 @@ def test_https_is_tunnelled_and_the_proxy_sees_no_key(login: str) -> None:
             user = f"{login.replace(' ', '%20')}@" if login else ""
             via = {"https": f"http://{user}127.0.0.1:{proxy.port}"}
             target = api(host.url("fine"), (scheme,))
-            got = await called(target, via, Addresses(resolve=public), client)
+            got = await called(target, via, AddressResolver(resolve=public), client)
             return got, proxy.heads, host.heads
 
     got, heads, seen = asyncio.run(run())
@@ -171,7 +170,7 @@ def test_a_proxy_that_refuses_is_a_network_error_without_its_password(host: Any)
         async with ProxyServer(login="a:b", refuses=True) as proxy:
             via = dict.fromkeys(("http", "https"), f"http://ann:wrong-one@127.0.0.1:{proxy.port}")
             urls = (host.url("echo", "api.test"), "https://api.test/echo")
-            addresses = Addresses(resolve=public)
+            addresses = AddressResolver(resolve=public)
             return [await called(api(url), via, addresses) for url in urls]
 
     for got in asyncio.run(run()):
@@ -184,7 +183,7 @@ def test_a_proxy_that_refuses_is_a_network_error_without_its_password(host: Any)
 @pytest.mark.parametrize("no", ["127.0.0.1", "*", "other.test, 127.0.0.1"])
 def test_what_no_proxy_names_is_reached_directly(host: Any, no: str) -> None:
     via = {"http": "http://127.0.0.1:9", "no": no}
-    got = asyncio.run(called(api(host.url("echo")), via, Addresses(own={"127.0.0.1"})))
+    got = asyncio.run(called(api(host.url("echo")), via, AddressResolver(own={"127.0.0.1"})))
     assert got.ok
 
 
@@ -221,7 +220,9 @@ def test_socks_without_its_package_is_refused_with_what_to_install(
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     via = {"all": "socks5://127.0.0.1:9"}
-    got = asyncio.run(called(api(host.url("echo", "api.test")), via, Addresses(resolve=public)))
+    got = asyncio.run(
+        called(api(host.url("echo", "api.test")), via, AddressResolver(resolve=public))
+    )
     assert got.kind == "blocked_by_policy"
     assert "socksio" in got.error
     assert "toolsrv[socks]" in got.hint
@@ -234,7 +235,7 @@ def test_socks_is_used_where_its_package_is_there(host: Any) -> None:
         async with ProxyServer(socks=True) as proxy:
             via = {"all": f"socks5://127.0.0.1:{proxy.port}"}
             target = api(host.url("echo", "api.test"))
-            return await called(target, via, Addresses(resolve=public)), proxy.heads
+            return await called(target, via, AddressResolver(resolve=public)), proxy.heads
 
     got, heads = asyncio.run(run())
     assert got.ok

@@ -10,14 +10,13 @@ from typing import get_args
 import pytest
 
 from toolsrv_registry.errors import BusyError, UsageError
+from toolsrv_runtime.contract.models import Piece
+from toolsrv_runtime.convert import QuantizeError
 from toolsrv_runtime.convert.architecture import read_architecture
-from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.errors import QuantizeError
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.checkpoint import atomic_file, convert
 from toolsrv_runtime.convert.quantize import QuantType, quantize
-from toolsrv_runtime.convert.tensors import wanted
+from toolsrv_runtime.convert.tensors import tensor_specs
 from toolsrv_runtime.convert.tiny import TokenizerKind, write_tiny_checkpoint
-from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.gguf_models import load_engine
 
@@ -35,7 +34,7 @@ def test_a_quantised_file_loads_and_runs(
     made = quantize(source, None, kind, progress=lambda done, total: seen.append((done, total)))
     assert made.path == str(tmp_path / f"llama.{kind.lower()}.gguf")
     assert made.size_bytes < 0.6 * made.source_bytes
-    assert seen[-1][0] == seen[-1][1] == len(list(wanted(read_architecture(folder))))
+    assert seen[-1][0] == seen[-1][1] == len(list(tensor_specs(read_architecture(folder))))
     engine, _ = load_engine(Path(made.path), threads=1)
     try:
         asked = (Piece("User: hello"),)
@@ -66,7 +65,7 @@ from pathlib import Path
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.checkpoint import fresh_file
 from toolsrv_runtime.convert.quantize import quantize
 what, source, target = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
@@ -100,7 +99,7 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
     folder, target = write_tiny_checkpoint(tmp_path / "llama"), tmp_path / "made.gguf"
     partial = tmp_path / "made.gguf.partial"
     partial.write_bytes(b"what a killed process left")
-    with fresh_file(target), pytest.raises(BusyError, match=r"made\.gguf"):
+    with atomic_file(target), pytest.raises(BusyError, match=r"made\.gguf"):
         convert(folder, target)
     convert(folder, target, force=True)  # another made it meanwhile
     assert target.stat().st_mode & 0o444 == 0o444

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_runtime.planner.reading.ranges import completed
-from toolsrv_runtime.values import days
+from toolsrv_runtime.values import dates
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_whatever_is_said_is_completed_or_stays(said: str, text: str) -> None:
 
 def test_a_range_without_years_may_end_in_the_next() -> None:
     text = "working days from 21 dec to 8 jan"
-    assert completed("8 jan", text) == f"8 jan {days.today().year + 1}"
+    assert completed("8 jan", text) == f"8 jan {dates.today().year + 1}"
     assert completed("21 dec", text) == "21 dec"
     assert completed("8 May", "from 3 March to 8 May") == "8 May"

@@ -35,9 +35,9 @@ from toolsrv_runtime.values import arithmetic
     ],
 )
 def test_a_ratio_is_worked_out(task: str, expression: str) -> None:
-    assert [one.expression for one in arithmetic.find(as_sums(task)) if one.is_plain] == [
-        expression
-    ]
+    assert [
+        one.expression for one in arithmetic.find_arithmetic(as_sums(task)) if one.is_plain
+    ] == [expression]
 
 
 @pytest.mark.parametrize(

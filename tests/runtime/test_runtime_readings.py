@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.values import patterns
-from toolsrv_runtime.values.readings import read
+from toolsrv_runtime.values import kinds
+from toolsrv_runtime.values.kinds import normalise_value
 
 
 @pytest.mark.parametrize(
@@ -66,26 +66,29 @@ from toolsrv_runtime.values.readings import read
     ],
 )
 def test_a_spelling_is_read_as_an_api_takes_it(kind: str, said: str, means: str) -> None:
-    assert read(kind, said) == means
+    assert normalise_value(kind, said) == means
 
 
 @given(st.integers(-(10**9), 10**9))
 def test_a_number_reads_as_itself_with_and_without_commas(number: int) -> None:
-    assert read("number", str(number)) == str(number)
-    assert read("number", f"{number:,}") == str(number)
+    assert normalise_value("number", str(number)) == str(number)
+    assert normalise_value("number", f"{number:,}") == str(number)
 
 
 @given(st.dates())
 def test_a_date_reads_as_itself(date: object) -> None:
-    assert read("date", str(date)) == str(date)
+    assert normalise_value("date", str(date)) == str(date)
 
 
 @given(st.sampled_from(["number", "date", "length", "time", "note", "year", ""]), st.text())
 def test_whatever_is_said_has_a_reading(kind: str, said: str) -> None:
-    assert isinstance(read(kind, said), str)
+    assert isinstance(normalise_value(kind, said), str)
 
 
 @pytest.mark.parametrize("kind", ["hex", "colour"])
 def test_a_colour_may_be_three_numbers(kind: str) -> None:
-    assert patterns.find(kind, "what is rgb(255, 99, 71) on #fff?") == ["rgb(255, 99, 71)", "#fff"]
-    assert patterns.find(kind, "rgb(255, 99) of") == []
+    assert kinds.find_values(kind, "what is rgb(255, 99, 71) on #fff?") == [
+        "rgb(255, 99, 71)",
+        "#fff",
+    ]
+    assert kinds.find_values(kind, "rgb(255, 99) of") == []

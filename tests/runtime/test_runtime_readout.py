@@ -9,7 +9,7 @@ from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.needs import Needs
 from toolsrv_runtime.planner.readout import asks_what_it_says, reads
 from toolsrv_runtime.planner.scene import Offer, Scene
@@ -22,7 +22,7 @@ def scene(task: str, name: str, given: dict[str, str], told: dict[str, object]) 
     """Return the scene of a task after one call; functions for other things are on offer too."""
     functions = FunctionList([APIS[one] for one in dict.fromkeys((name, "check_bic"))])
     offers = tuple(Offer(at, one) for at, one in enumerate(functions, start=1))
-    move = Move("", offers[0].function.name, json.dumps(given), about="It's rot13")
+    move = Action("", offers[0].function.name, json.dumps(given), about="It's rot13")
     path = (Step(move, "", ok=True, response=told),)
     return Scene(task, offers, path, path, ())
 

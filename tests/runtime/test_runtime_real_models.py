@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -35,7 +35,7 @@ def model(name: str) -> Path:
     return path
 
 
-def solve(path: Path, retriever: Finder) -> list[Outcome]:
+def solve(path: Path, retriever: ApiRetriever) -> list[Outcome]:
     engine, profile = load_engine(path, threads=1)
 
     async def main() -> list[Outcome]:
@@ -61,13 +61,13 @@ def check(outcomes: list[Outcome]) -> None:
     assert outcomes[0].usage.calls >= 1
 
 
-def test_the_smallest_real_model_ends_in_its_limits(retriever: Finder) -> None:
+def test_the_smallest_real_model_ends_in_its_limits(retriever: ApiRetriever) -> None:
     check(solve(model(SMALL), retriever))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", LARGER)
-def test_larger_real_models_answer_the_first_task(name: str, retriever: Finder) -> None:
+def test_larger_real_models_answer_the_first_task(name: str, retriever: ApiRetriever) -> None:
     outcomes = solve(model(name), retriever)
     check(outcomes)
     assert (outcomes[0].status, "Lima" in outcomes[0].answer) == ("answered", True)

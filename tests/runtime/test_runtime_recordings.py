@@ -25,11 +25,9 @@ from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.calls.recordings.entry import Entry
-from toolsrv_runtime.calls.recordings.key import call_key, canonical
-from toolsrv_runtime.calls.recordings.masking import MASK
-from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
-from toolsrv_runtime.calls.recordings.store import Chosen, RecordingStore
+from toolsrv_runtime.calls.recordings import MASK, Recording, call_key, canonical_arguments
+from toolsrv_runtime.calls.recordings.callers import RecordingCaller, ReplayingCaller
+from toolsrv_runtime.calls.recordings.storage import RecordingFilter, RecordingStore
 from toolsrv_runtime.errors import ArgumentError
 
 CANARY = "canary-7d21/+=x9"
@@ -55,7 +53,7 @@ def store(tmp_path: Path) -> Iterator[RecordingStore]:
         yield opened
 
 
-def entry(number: int = 0, **more: Any) -> Entry:
+def entry(number: int = 0, **more: Any) -> Recording:
     arguments = {"city": f"Oslo {number}"}
     made = CallResult(
         api_id=FORECAST.id,
@@ -67,7 +65,7 @@ def entry(number: int = 0, **more: Any) -> Entry:
         source="live",
         seconds=0.1,
     )
-    return Entry.of(FORECAST, made).model_copy(update=more)
+    return Recording.from_result(FORECAST, made).model_copy(update=more)
 
 
 # --- keys ------------------------------------------------------------------------------------
@@ -105,7 +103,7 @@ def test_a_default_that_does_not_fit_its_type_is_left_out() -> None:
     odd = FORECAST.model_copy(
         update={"optional": (Parameter(name="days", type="NUMBER", default="some"),)}
     )
-    assert canonical(odd, {"city": "Oslo"}) == {"city": "Oslo"}
+    assert canonical_arguments(odd, {"city": "Oslo"}) == {"city": "Oslo"}
 
 
 @pytest.mark.parametrize("bad", [{"town": "Oslo"}, {"city": "Oslo", "days": "many"}, {"city": []}])
@@ -127,7 +125,7 @@ def test_an_entry_is_not_deeper_than_a_response_may_be(field: str) -> None:
     for _ in range(300):
         deep = {"a": deep}
     with pytest.raises(ValidationError):
-        Entry.model_validate(entry().model_dump() | {field: deep})
+        Recording.model_validate(entry().model_dump() | {field: deep})
 
 
 NUMBERS = st.one_of(
@@ -161,7 +159,7 @@ def test_a_key_knows_no_order_and_no_spelling(call: dict[str, Any], seed: random
         spelt["hourly"] = str(spelt["hourly"]).lower()
     key = call_key(FORECAST, call)
     assert key == call_key(FORECAST, spelt) == call_key(FORECAST, bound)
-    assert key == call_key(FORECAST, canonical(FORECAST, call))
+    assert key == call_key(FORECAST, canonical_arguments(FORECAST, call))
 
 
 JSON = st.recursive(
@@ -182,7 +180,7 @@ def test_any_arguments_and_response_can_be_recorded(
 ) -> None:
     key = call_key(FORECAST, arguments)
     made = entry(key=key, arguments=arguments, response=response)
-    again = Entry.model_validate(json.loads(made.line()))
+    again = Recording.model_validate(json.loads(made.line()))
     assert again == made
     assert again.digest == made.digest
 
@@ -199,7 +197,7 @@ def test_live_comes_before_imported_before_simulated_and_then_the_newest(
     found = store.find(key)
     assert found is not None
     assert found.response == 3
-    assert store.prune(Chosen(provenances=frozenset({"live"}))) == 2
+    assert store.prune(RecordingFilter(provenances=frozenset({"live"}))) == 2
     found = store.find(key)
     assert found is not None
     assert found.response == 1
@@ -217,10 +215,10 @@ def test_what_is_pruned_is_what_was_chosen(store: RecordingStore) -> None:
     store.add(entry(1, response=2))
     store.add(entry(2, kind="server_error", status=500))
     store.add(entry(3, recorded_at=""))
-    assert store.count(Chosen(before="2021")) == 1
-    assert store.count(Chosen(failed=True)) == 1
-    assert store.prune(Chosen(superseded=True)) == 1
-    assert store.prune(Chosen(failed=True, api_ids=frozenset({"other"}))) == 0
+    assert store.count(RecordingFilter(before="2021")) == 1
+    assert store.count(RecordingFilter(failed=True)) == 1
+    assert store.prune(RecordingFilter(superseded=True)) == 1
+    assert store.prune(RecordingFilter(failed=True, api_ids=frozenset({"other"}))) == 0
     assert [one.arguments["city"] for one in store.entries()] == ["Oslo 1", "Oslo 2", "Oslo 3"]
     stats = store.stats()
     assert (stats.entries, stats.calls, stats.apis) == (3, 3, 1)
@@ -237,7 +235,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import test_runtime_recordings as own
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.recordings.storage import RecordingStore
 with RecordingStore.open(Path(sys.argv[1])) as store:
     for number in range(100_000):
         store.add(own.entry(number, response="x" * 3_000))
@@ -442,7 +440,7 @@ def test_a_bearer_token_in_a_response_is_masked(store: RecordingStore) -> None:
     told = "use Authorization: Bearer abc123def456ghi789jkl now"
     made = entry(response={"how": [told]})
     raw = CallResult(**(made.result({}, "").model_dump() | {"response": {"how": [told]}}))
-    store.add(Entry.of(FORECAST, raw))
+    store.add(Recording.from_result(FORECAST, raw))
     assert b"abc123def456" not in everything(store)
 
 

@@ -12,10 +12,9 @@ import pytest
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.calls.caller import CallResult
-from toolsrv_runtime.calls.recordings import pack as packs
-from toolsrv_runtime.calls.recordings.entry import Entry
-from toolsrv_runtime.calls.recordings.pack import read_pack, write_pack
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.recordings import Recording
+from toolsrv_runtime.calls.recordings import storage as packs
+from toolsrv_runtime.calls.recordings.storage import RecordingStore, read_pack, write_pack
 
 API = Api(
     id="Data/t/a", category="Data", tool="t", name="a", url="https://a.test/",
@@ -23,12 +22,12 @@ API = Api(
 )  # fmt: skip
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> Recording:
     made = CallResult(
         api_id=API.id, arguments={"q": str(number)}, url="", status=200,
         response={"n": number, "odd": "\ud800 é"}, error="", source="live", seconds=0.5,
     )  # fmt: skip
-    return Entry.of(API, made)
+    return Recording.from_result(API, made)
 
 
 @pytest.fixture
@@ -38,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[RecordingStore]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> tuple[Path, list[Entry]]:
+def made(tmp_path: Path) -> tuple[Path, list[Recording]]:
     entries = [entry(number) for number in range(20)]
     path = tmp_path / "calls.pack"
     write_pack(path, entries, {"rapidapi"})
@@ -46,7 +45,7 @@ def made(tmp_path: Path) -> tuple[Path, list[Entry]]:
 
 
 def test_a_pack_comes_back_whole_as_imported(
-    made: tuple[Path, list[Entry]], store: RecordingStore
+    made: tuple[Path, list[Recording]], store: RecordingStore
 ) -> None:
     path, entries = made
     heard: list[tuple[int, int]] = []
@@ -60,7 +59,7 @@ def test_a_pack_comes_back_whole_as_imported(
 
 
 def test_importing_again_or_into_its_source_adds_nothing(
-    made: tuple[Path, list[Entry]], store: RecordingStore
+    made: tuple[Path, list[Recording]], store: RecordingStore
 ) -> None:
     path, entries = made
     store.add_all(entries)
@@ -68,7 +67,7 @@ def test_importing_again_or_into_its_source_adds_nothing(
     assert {one.provenance for one in store.entries()} == {"live"}
 
 
-def test_the_same_entries_make_the_same_file(made: tuple[Path, list[Entry]]) -> None:
+def test_the_same_entries_make_the_same_file(made: tuple[Path, list[Recording]]) -> None:
     path, entries = made
     other = path.with_name("other.pack")
     write_pack(other, entries, ["rapidapi"])
@@ -124,7 +123,7 @@ def manifest_with(**fields: object) -> Callable[[str, bytes], bytes]:
     ],
 )  # fmt: skip
 def test_a_tampered_pack_is_refused_and_nothing_is_taken(
-    made: tuple[Path, list[Entry]],
+    made: tuple[Path, list[Recording]],
     store: RecordingStore,
     change: Callable[[str, bytes], bytes | None],
 ) -> None:
@@ -137,7 +136,7 @@ def test_a_tampered_pack_is_refused_and_nothing_is_taken(
 
 
 def test_what_is_in_no_manifest_is_refused(
-    made: tuple[Path, list[Entry]], store: RecordingStore
+    made: tuple[Path, list[Recording]], store: RecordingStore
 ) -> None:
     with zipfile.ZipFile(made[0], "a") as pack:
         pack.writestr("../evil", b"x")
@@ -147,7 +146,7 @@ def test_what_is_in_no_manifest_is_refused(
 
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
 def test_a_cut_or_flipped_file_is_refused(
-    made: tuple[Path, list[Entry]], store: RecordingStore, place: float
+    made: tuple[Path, list[Recording]], store: RecordingStore, place: float
 ) -> None:
     path, whole = made[0], made[0].read_bytes()
     at = int(len(whole) * place)
@@ -159,19 +158,19 @@ def test_a_cut_or_flipped_file_is_refused(
 
 
 def test_an_oversized_pack_is_refused(
-    made: tuple[Path, list[Entry]], store: RecordingStore, monkeypatch: pytest.MonkeyPatch
+    made: tuple[Path, list[Recording]], store: RecordingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(packs, "LINE_LIMIT", 100)
     with pytest.raises(DataError):
         read_pack(made[0], store)
-    monkeypatch.setattr(packs, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(packs, "MAX_PACK_BYTES", 1_000)
     with pytest.raises(DataError):
         read_pack(made[0], store)
     assert store.stats().entries == 0
 
 
 def test_a_bomb_ends_at_its_announced_size(
-    made: tuple[Path, list[Entry]], store: RecordingStore
+    made: tuple[Path, list[Recording]], store: RecordingStore
 ) -> None:
     def change(name: str, content: bytes) -> bytes:
         return content + b"\n" * 50_000_000 if name == "entries.jsonl" else content
@@ -181,7 +180,7 @@ def test_a_bomb_ends_at_its_announced_size(
 
 
 def test_the_hash_that_is_asked_for_counts(
-    made: tuple[Path, list[Entry]], store: RecordingStore
+    made: tuple[Path, list[Recording]], store: RecordingStore
 ) -> None:
     with pytest.raises(DataError):
         read_pack(made[0], store, sha256="0" * 64)
@@ -203,10 +202,10 @@ def test_no_file_no_place_and_no_pack(tmp_path: Path, store: RecordingStore) -> 
         write_pack(tmp_path, [], ())
 
 
-def test_a_failing_export_leaves_the_old_file(made: tuple[Path, list[Entry]]) -> None:
+def test_a_failing_export_leaves_the_old_file(made: tuple[Path, list[Recording]]) -> None:
     before = made[0].read_bytes()
 
-    def entries() -> Iterator[Entry]:
+    def entries() -> Iterator[Recording]:
         yield entry(1)
         raise DataError("damaged")
 

@@ -14,9 +14,9 @@ import pytest
 from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.calls.offline import transports
-from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
-from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.recordings.callers import RecordingCaller, ReplayingCaller
+from toolsrv_runtime.calls.recordings.storage import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.transports import offline_transports
 from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -83,7 +83,7 @@ def told(outcome: Outcome) -> str:
 def test_a_solve_is_replayed_byte_for_byte(work: Work, tmp_path: Path, shut: None) -> None:
     del shut
     path = tmp_path / RECORDINGS_FILE
-    recorded = work(RecordingCaller(RecordingStore.open(path), transports=transports()))
+    recorded = work(RecordingCaller(RecordingStore.open(path), transports=offline_transports()))
     assert recorded.status == "answered"
     assert {one.source for one in recorded.evidence} == {"offline"}
     replayed = [work(ReplayingCaller(RecordingStore.open(path))) for _ in range(2)]
@@ -106,14 +106,17 @@ def test_a_replay_without_recordings_ends_in_misses_not_in_calls(
 
 def test_an_offline_solve_opens_no_socket(work: Work, shut: None) -> None:
     del shut
-    assert work(Caller(transports=transports())).status == "answered"
+    assert work(Caller(transports=offline_transports())).status == "answered"
 
 
 def test_a_call_of_a_host_elsewhere_opens_no_socket(tmp_path: Path, shut: None) -> None:
     del shut
     api = Api(id="C/t/a", category="C", tool="t", name="a", url="https://example.com/a")
     replaying = ReplayingCaller(RecordingStore.open(tmp_path / RECORDINGS_FILE))
-    worlds = {"replay_miss": replaying, "blocked_by_policy": Caller(transports=transports())}
+    worlds = {
+        "replay_miss": replaying,
+        "blocked_by_policy": Caller(transports=offline_transports()),
+    }
     for kind, caller in worlds.items():
 
         async def main(caller: Caller = caller) -> CallResult:

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_runtime.calls.recordings import stabletoolbench as stb
-from toolsrv_runtime.calls.recordings import stabletoolbench_files as files
-from toolsrv_runtime.calls.recordings.entry import Entry
-from toolsrv_runtime.calls.recordings.key import call_key
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.recordings import Recording, call_key
+from toolsrv_runtime.calls.recordings.storage import RecordingStore
+from toolsrv_runtime.toolbench import cache as files
+from toolsrv_runtime.toolbench import cache as stb
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "recording_vectors.json").read_text())
 GROUPS: dict[str, Any] = VECTORS["groups"]
@@ -40,7 +39,7 @@ def test_a_request_is_looked_for_where_the_reference_looks(case: dict[str, Any])
 
 @pytest.mark.parametrize("case", GROUPS["stb_check_result"]["cases"])
 def test_a_reply_is_usable_when_the_reference_uses_it(case: dict[str, Any]) -> None:
-    assert stb.usable(case["reply"]) == case["usable"]
+    assert stb.is_usable(case["reply"]) == case["usable"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +64,7 @@ def test_a_reply_is_usable_when_the_reference_uses_it(case: dict[str, Any]) -> N
 def test_real_replies_are_told_from_simulated_ones(
     error: str, response: Any, judgement: str
 ) -> None:
-    assert stb.judge({"error": error, "response": response}) == judgement
+    assert stb.judge_reply({"error": error, "response": response}) == judgement
 
 
 @pytest.mark.parametrize("key", ["", "[1]", "{'a': ", "__import__('os')", "{1: 2}", "{" * 9_999])
@@ -91,7 +90,7 @@ def test_a_key_can_be_read_back(arguments: dict[str, Any]) -> None:
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     stb.read_key(text)
-    stb.judge({"error": "", "response": text})
+    stb.judge_reply({"error": "", "response": text})
 
 
 CACHE: dict[str, Any] = {
@@ -123,7 +122,7 @@ def store(tmp_path: Path) -> Iterator[RecordingStore]:
         yield opened
 
 
-def read(cache: Path, seen: files.Seen) -> Iterator[Entry]:
+def read(cache: Path, seen: files.CacheReadout) -> Iterator[Recording]:
     known = {FORECAST.id: FORECAST, "Weather/weather_api/broken": FORECAST}
     return files.read_cache(files.cache_files(cache), known.get, seen, lambda _done, _total: None)
 
@@ -131,7 +130,7 @@ def read(cache: Path, seen: files.Seen) -> Iterator[Entry]:
 def test_a_cache_is_imported_with_what_is_real_told_apart(
     cache: Path, store: RecordingStore
 ) -> None:
-    seen = files.Seen()
+    seen = files.CacheReadout()
     assert store.add_all(read(cache, seen)) == 4
     assert seen.judged == {"real": 3, "simulated": 1}
     assert sum(seen.left_out.values()) == 4
@@ -144,7 +143,7 @@ def test_a_cache_is_imported_with_what_is_real_told_apart(
 def test_real_replies_are_given_before_simulated_ones_of_the_same_call(
     cache: Path, store: RecordingStore
 ) -> None:
-    store.add_all(read(cache, files.Seen()))
+    store.add_all(read(cache, files.CacheReadout()))
     found = store.find(call_key(FORECAST, {"days": 3.0, "city": "Paris"}))
     assert found is not None
     assert (found.provenance, found.response) == ("imported", "{'rain': True}")
@@ -157,7 +156,7 @@ def test_real_replies_are_given_before_simulated_ones_of_the_same_call(
 def test_a_cache_comes_out_as_it_went_in(
     cache: Path, store: RecordingStore, tmp_path: Path
 ) -> None:
-    store.add_all(read(cache, files.Seen()))
+    store.add_all(read(cache, files.CacheReadout()))
     out = tmp_path / "out"
     assert files.write_cache(out, store.entries()) == 4
     [path] = [one for one in out.rglob("*") if one.is_file()]
@@ -167,13 +166,13 @@ def test_a_cache_comes_out_as_it_went_in(
     wanted = {key: whole[key] for key in list(whole)[:4]}
     assert json.loads(path.read_text()) == wanted
     assert list(json.loads(path.read_text())) == list(wanted)
-    assert store.add_all(read(out, files.Seen())) == 0
+    assert store.add_all(read(out, files.CacheReadout())) == 0
 
 
 def test_a_live_entry_is_exported_as_the_service_would_say_it(
     cache: Path, store: RecordingStore, tmp_path: Path
 ) -> None:
-    [first, *_] = read(cache, files.Seen())
+    [first, *_] = read(cache, files.CacheReadout())
     live = first.model_copy(
         update={"origin": "live", "provenance": "live", "response": {"é": [1, None]}}
     )
@@ -186,7 +185,7 @@ def test_a_live_entry_is_exported_as_the_service_would_say_it(
 
 @pytest.mark.parametrize("api_id", ["a/b/../../../c", "a/../b", "a/b", "..", "a/b/c\\d", "/etc/x"])
 def test_no_export_leaves_its_folder(cache: Path, tmp_path: Path, api_id: str) -> None:
-    [first, *_] = read(cache, files.Seen())
+    [first, *_] = read(cache, files.CacheReadout())
     out = tmp_path / "out"
     with pytest.raises(DataError):
         files.write_cache(out, [first.model_copy(update={"api_id": api_id})])
@@ -194,7 +193,7 @@ def test_no_export_leaves_its_folder(cache: Path, tmp_path: Path, api_id: str) -
 
 
 def test_a_cache_can_be_written_on_windows(cache: Path, tmp_path: Path) -> None:
-    [first, *_] = read(cache, files.Seen())
+    [first, *_] = read(cache, files.CacheReadout())
     files.write_cache(tmp_path / "out", [first.model_copy(update={"api_id": "aux/a:b/nul.x"})])
     [path] = (tmp_path / "out").rglob("*.json")
     assert path.relative_to(tmp_path / "out").parts[-3:] == ("aux_", "a_b_for_aux_", "nul_.x.json")

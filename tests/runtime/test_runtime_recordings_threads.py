@@ -11,8 +11,8 @@ import pytest
 
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls.caller import Caller, Network
-from toolsrv_runtime.calls.recordings.modes import RecordingCaller
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.recordings.callers import RecordingCaller
+from toolsrv_runtime.calls.recordings.storage import RecordingStore
 
 KEYED = Api(
     id="C/t/a",

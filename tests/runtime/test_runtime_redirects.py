@@ -9,10 +9,9 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls.attachment import safe_name
-from toolsrv_runtime.calls.body import understand
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
 from toolsrv_runtime.calls.policy import Policy, parse_rules
+from toolsrv_runtime.calls.response_body import parse_body, safe_filename
 
 _HOST = "https://api.test"
 
@@ -198,13 +197,13 @@ def test_json_that_is_bytes_is_no_success() -> None:
 def test_the_name_of_a_file_is_untrusted(header: str, name: str, safe: str) -> None:
     (file,) = answer(_PNG, "image/png", **{"Content-Disposition": header}).files
     assert file.name == name
-    assert safe_name(file.name, file.media) == safe
+    assert safe_filename(file.name, file.media) == safe
 
 
 def test_bytes_over_the_limit_or_with_a_key_are_not_kept() -> None:
     headers = httpx.Headers({"Content-Type": "image/png"})
-    large = understand(_PNG, headers, too_large=True)
+    large = parse_body(_PNG, headers, too_large=True)
     assert (large.file, large.too_large) == (None, True)
-    secret = understand(_PNG + b"s3cret-key", headers, too_large=False, secrets=("s3cret-key",))
+    secret = parse_body(_PNG + b"s3cret-key", headers, too_large=False, secrets=("s3cret-key",))
     assert secret.file is None
     assert "repeats a key" in secret.value

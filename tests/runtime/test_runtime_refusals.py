@@ -21,12 +21,12 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, Network
-from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.calls.transports import offline_transports
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]
@@ -115,7 +115,7 @@ class World:
             with Registry.open(self._folder, [theirs, load_offline_catalog()]) as registry:
                 registry.ensure_index()
                 network = Network(httpx.AsyncHTTPTransport())
-                async with Caller(transports=transports(), network=network) as caller:
+                async with Caller(transports=offline_transports(), network=network) as caller:
                     solver = Solver(
                         retriever=registry.retriever, engine=engine, profile=profile, caller=caller
                     )

@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.errors import ServerError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.models.openai import load, servers
-from toolsrv_runtime.models.openai.load import inspect_servers, load_servers
+from toolsrv_runtime.models.openai import chat as load
+from toolsrv_runtime.models.openai import chat as servers
+from toolsrv_runtime.models.openai.chat import inspect_servers, load_servers
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
@@ -41,7 +42,12 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def solve(
-    url: str, retriever: Finder, *, silence: float = 10, stop: Stop | None = None, **options: Any
+    url: str,
+    retriever: ApiRetriever,
+    *,
+    silence: float = 10,
+    stop: Stop | None = None,
+    **options: Any,
 ) -> Outcome:
     chat, profile = load_servers(url, silence_s=silence)
 
@@ -55,7 +61,7 @@ def solve(
 
 # ---------------------------------------------------------------- a server that does its work
 @pytest.mark.parametrize("offers", [("tools",), ("json_schema",), ("grammar",), ()])
-def test_a_task_is_solved_with_evidence(offers: tuple[str, ...], retriever: Finder) -> None:
+def test_a_task_is_solved_with_evidence(offers: tuple[str, ...], retriever: ApiRetriever) -> None:
     with ModelServer([PERU, "It is Lima."], offers=offers) as server:
         outcome = solve(server.url, retriever)
     assert (outcome.status, outcome.answer) == ("answered", "It is Lima.")
@@ -67,7 +73,9 @@ def test_a_task_is_solved_with_evidence(offers: tuple[str, ...], retriever: Find
     assert usage.evaluated_tokens == 120
 
 
-def test_the_functions_are_the_tools_and_a_result_is_a_turn_of_its_own(retriever: Finder) -> None:
+def test_the_functions_are_the_tools_and_a_result_is_a_turn_of_its_own(
+    retriever: ApiRetriever,
+) -> None:
     with ModelServer([PERU, "Lima"]) as server:
         solve(server.url, retriever)
         tools = [one["function"] for one in server.requests[0]["tools"]]
@@ -91,7 +99,7 @@ def test_the_functions_are_the_tools_and_a_result_is_a_turn_of_its_own(retriever
 )
 @pytest.mark.parametrize("offers", [("tools",), ()])
 def test_a_reply_that_is_no_call_is_sent_back_once(
-    bad: Any, offers: tuple[str, ...], retriever: Finder
+    bad: Any, offers: tuple[str, ...], retriever: ApiRetriever
 ) -> None:
     with ModelServer([bad, PERU, "Lima"], offers=offers) as server:
         outcome = solve(server.url, retriever)
@@ -102,7 +110,7 @@ def test_a_reply_that_is_no_call_is_sent_back_once(
     assert len(outcome.tree) == 3  # root, call, answer: the reply that was mended is no node
 
 
-def test_a_model_that_never_calls_anything_has_not_given_up(retriever: Finder) -> None:
+def test_a_model_that_never_calls_anything_has_not_given_up(retriever: ApiRetriever) -> None:
     with ModelServer(["It is Lima, believe me."]) as server:
         outcome = solve(server.url, retriever)
     assert (outcome.status, outcome.answer) == ("partial", "")
@@ -111,7 +119,7 @@ def test_a_model_that_never_calls_anything_has_not_given_up(retriever: Finder) -
     assert {node.kind for node in outcome.tree} == {"root", "failed"}
 
 
-def test_bad_arguments_are_a_result_that_says_what_is_wrong(retriever: Finder) -> None:
+def test_bad_arguments_are_a_result_that_says_what_is_wrong(retriever: ApiRetriever) -> None:
     wrong = Call(CAPITAL, {"planet": "Mars"})
     with ModelServer([wrong, PERU, "Lima"]) as server:
         outcome = solve(server.url, retriever)
@@ -122,7 +130,9 @@ def test_bad_arguments_are_a_result_that_says_what_is_wrong(retriever: Finder) -
 
 
 @pytest.mark.parametrize("text", ["[{}]", "```json\n{}\n```"])
-def test_a_call_that_is_written_as_text_is_the_call_it_is(text: str, retriever: Finder) -> None:
+def test_a_call_that_is_written_as_text_is_the_call_it_is(
+    text: str, retriever: ApiRetriever
+) -> None:
     call = json.dumps({"name": CAPITAL, "arguments": {"country": "Peru"}})
     with ModelServer([text.replace("{}", call), "Lima"]) as server:
         outcome = solve(server.url, retriever)
@@ -130,14 +140,14 @@ def test_a_call_that_is_written_as_text_is_the_call_it_is(text: str, retriever: 
     assert outcome.evidence[0].arguments == {"country": "Peru"}
 
 
-def test_a_server_has_room_for_a_further_call(retriever: Finder) -> None:
+def test_a_server_has_room_for_a_further_call(retriever: ApiRetriever) -> None:
     with ModelServer([PERU, "Lima"]) as server:
         solve(server.url, retriever)
         rooms = [body["max_tokens"] for body in server.requests]
     assert min(rooms[:2]) > 100
 
 
-def test_the_servers_count_of_tokens_ends_the_solve(retriever: Finder) -> None:
+def test_the_servers_count_of_tokens_ends_the_solve(retriever: ApiRetriever) -> None:
     names = ("Atlantis", "Mordor", "Narnia")
     with ModelServer([*(Call(CAPITAL, {"country": name}) for name in names), "Lima"]) as server:
         outcome = solve(server.url, retriever, limits=Limits(tokens=10))
@@ -147,7 +157,7 @@ def test_the_servers_count_of_tokens_ends_the_solve(retriever: Finder) -> None:
 
 @pytest.mark.parametrize("offers", [("tools",), ("json_schema",), ("grammar",), ()])
 def test_a_second_opinion_is_json_and_may_reject_once(
-    offers: tuple[str, ...], retriever: Finder
+    offers: tuple[str, ...], retriever: ApiRetriever
 ) -> None:
     no = json.dumps({"reason": "Quito is elsewhere.", "accept": False})
     with ModelServer([PERU, "Peru", "It is Lima", no, "Lima"], offers=offers) as server:
@@ -169,7 +179,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_server_that_fails_in_the_middle_leaves_what_was_found(
-    kind: str, retriever: Finder, monkeypatch: pytest.MonkeyPatch
+    kind: str, retriever: ApiRetriever, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "_FIRST_REST_S", 0.01)
     with ModelServer([PERU, kind]) as server:
@@ -182,7 +192,7 @@ def test_a_server_that_fails_in_the_middle_leaves_what_was_found(
 
 @pytest.mark.parametrize("kind", ["!html", "!401", "!429-long"])
 def test_a_server_that_fails_before_anything_was_found_is_an_error(
-    kind: str, retriever: Finder, monkeypatch: pytest.MonkeyPatch
+    kind: str, retriever: ApiRetriever, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers, "_FIRST_REST_S", 0.01)
     with ModelServer([kind]) as server, pytest.raises(ServerError) as caught:
@@ -190,7 +200,7 @@ def test_a_server_that_fails_before_anything_was_found_is_an_error(
     assert caught.value.hint
 
 
-def test_stop_ends_a_reply_that_never_comes(retriever: Finder) -> None:
+def test_stop_ends_a_reply_that_never_comes(retriever: ApiRetriever) -> None:
     with ModelServer([PERU, "!stall"]) as server:
         stop = Stop(deadline=time.monotonic() + 3)
         started = time.monotonic()
@@ -199,7 +209,7 @@ def test_stop_ends_a_reply_that_never_comes(retriever: Finder) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_one_of_two_servers_may_fail_for_good(retriever: Finder) -> None:
+def test_one_of_two_servers_may_fail_for_good(retriever: ApiRetriever) -> None:
     with ModelServer(["!500"]) as ill, ModelServer([PERU, "Lima"]) as well:
         outcome = solve(f"{ill.url}, {well.url}", retriever)
     assert (outcome.status, outcome.answer) == ("answered", "Lima")
@@ -303,7 +313,7 @@ def test_what_a_real_server_offers_is_found_out(llama_server: str) -> None:
 
 @pytest.mark.nightly
 def test_random_words_of_a_real_server_are_calls_of_offered_functions(
-    llama_server: str, retriever: Finder
+    llama_server: str, retriever: ApiRetriever
 ) -> None:
     limits = Limits(seconds=900, model_calls=2)
     outcome = solve(llama_server, retriever, silence=600, limits=limits, candidates=1)
@@ -314,7 +324,7 @@ def test_random_words_of_a_real_server_are_calls_of_offered_functions(
     assert outcome.usage.generated_tokens > 0
 
 
-def test_stop_ends_a_real_stream(llama_server: str, retriever: Finder) -> None:
+def test_stop_ends_a_real_stream(llama_server: str, retriever: ApiRetriever) -> None:
     stop = Stop(deadline=time.monotonic() + 2)
     outcome = solve(llama_server, retriever, silence=100, stop=stop, depth=96, candidates=1)
     assert outcome.status in {"cancelled", "answered", "gave_up"}

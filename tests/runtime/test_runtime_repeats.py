@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Limits, Outcome
+from toolsrv_runtime.outcome import Event, Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]

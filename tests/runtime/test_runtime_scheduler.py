@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.base import Piece, Reply
+from toolsrv_runtime.contract.models import Completion, Piece
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.engine.shares import CHUNK, SHORT, shares
+from toolsrv_runtime.engine.scheduler import PREFILL_CHUNK, SHORT_REQUEST, divide_batch
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
 
@@ -43,23 +43,23 @@ def at_once(jobs: Sequence[Callable[[], T]]) -> list[T]:
         return list(pool.map(work, jobs))
 
 
-def writer(engine: LlamaEngine, text: str, tokens: int = 30) -> Callable[[], Reply]:
+def writer(engine: LlamaEngine, text: str, tokens: int = 30) -> Callable[[], Completion]:
     return lambda: engine.generate((HEAD, Piece(text)), grammar=FREE, max_tokens=tokens)
 
 
 @given(st.lists(st.integers(1, 2000), min_size=1, max_size=16), st.integers(64, 512), st.booleans())
 def test_a_batch_is_shared_fairly(wanted: list[int], capacity: int, others: bool) -> None:
-    given_ = shares(wanted, capacity, others=others)
+    given_ = divide_batch(wanted, capacity, others=others)
     assert sum(given_) <= capacity
     assert all(0 <= got <= want for got, want in zip(given_, wanted, strict=True))
     assert sum(given_) > 0
-    short = [want for want in wanted if want <= SHORT]
-    prompts = [got for got, want in zip(given_, wanted, strict=True) if want > SHORT]
+    short = [want for want in wanted if want <= SHORT_REQUEST]
+    prompts = [got for got, want in zip(given_, wanted, strict=True) if want > SHORT_REQUEST]
     if sum(short) + len(prompts) <= capacity:
         assert sum(given_) - sum(prompts) == sum(short)
         assert all(prompts)
     if others or (short and prompts):
-        assert sum(prompts) <= CHUNK
+        assert sum(prompts) <= PREFILL_CHUNK
     elif len(wanted) == 1:
         assert given_ == [min(wanted[0], capacity)]
 
@@ -98,15 +98,15 @@ def test_a_long_prompt_does_not_stall_the_tokens_of_others(engine: LlamaEngine) 
     engine.scheduler.on_step = on_step
     long = (Piece("word after word " * 60),)
 
-    def read() -> Reply:
+    def read() -> Completion:
         assert writing.wait(60)
         return engine.generate(long, grammar=FREE, max_tokens=2)
 
     reading, _ = at_once([read, writer(engine, "go on", tokens=90)])
-    assert reading.evaluated > 5 * CHUNK
+    assert reading.evaluated > 5 * PREFILL_CHUNK
     # While both work no step is longer than a chunk and the other's token.
-    assert max(sum(counts) for counts in steps[10:]) <= CHUNK + SHORT
-    pieces = [counts for counts in steps[10:] if max(counts) > SHORT]
+    assert max(sum(counts) for counts in steps[10:]) <= PREFILL_CHUNK + SHORT_REQUEST
+    pieces = [counts for counts in steps[10:] if max(counts) > SHORT_REQUEST]
     assert sum(len(counts) > 1 for counts in pieces) >= len(pieces) // 2
 
 
@@ -136,7 +136,7 @@ def test_a_call_that_waits_for_cells_can_be_stopped() -> None:
 
     engine.scheduler.on_step = on_step
 
-    def wait() -> Reply:
+    def wait() -> Completion:
         assert begun.wait(60)
         stop.set()
         return engine.generate((Piece("b " * 200),), grammar=FREE, max_tokens=300, stop=stop)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.base import Piece, Prompt
-from toolsrv_runtime.engine.drawing import log_softmax
+from toolsrv_runtime.contract.models import Piece, Prompt
+from toolsrv_runtime.engine.generation import branches, tree_nodes
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.engine.scoring import branches, nodes
-from toolsrv_runtime.engine.seats import BRANCHES
+from toolsrv_runtime.engine.sampling import log_softmax
+from toolsrv_runtime.engine.scheduler import BRANCH_SEQUENCES
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
-from toolsrv_runtime.profile import KvType
+from toolsrv_runtime.profiles import KvType
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 8, special=True)
 WORDS = [
@@ -127,8 +127,8 @@ def test_functions_that_differ_in_their_last_token_cost_one_decode(engine: Llama
 
 
 def test_more_options_than_sequences_take_turns(engine: LlamaEngine) -> None:
-    options = list(dict.fromkeys(phrases(random.Random(2), 2 * BRANCHES + 9)))
-    assert len(options) > 2 * BRANCHES
+    options = list(dict.fromkeys(phrases(random.Random(2), 2 * BRANCH_SEQUENCES + 9)))
+    assert len(options) > 2 * BRANCH_SEQUENCES
     prompt = (HEAD, Piece("the capital"))
     together = engine.score(prompt, options).values
     apart = one_by_one(engine, prompt, options)
@@ -159,7 +159,7 @@ def test_every_head_of_an_option_is_one_node_held_by_its_paths(
     options: list[tuple[int, ...]],
 ) -> None:
     paths = branches(options)
-    found = list(nodes(paths, range(len(paths))))
+    found = list(tree_nodes(paths, range(len(paths))))
     heads = [head for head, _ in found]
     assert set(heads) == {one[:end] for one in options for end in range(1, len(one))}
     assert len(heads) == len(set(heads))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, no_function_fits
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, Expected, UserMessage
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS, no_function_fits_tool
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ReplyConstraints, UserMessage
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.models.scripted import load_script
 from toolsrv_runtime.stop import Stop
@@ -24,7 +24,7 @@ def written(folder: Path, text: str, name: str = "script.json") -> Path:
 
 
 REQUEST = ChatRequest(
-    (UserMessage("hello"),), (no_function_fits(),), Expected(names=(NO_FUNCTION_FITS,))
+    (UserMessage("hello"),), (no_function_fits_tool(),), ReplyConstraints(names=(NO_FUNCTION_FITS,))
 )
 BARE = ChatRequest((UserMessage("hello"),))
 

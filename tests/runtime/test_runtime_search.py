@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.search.chain import react
-from toolsrv_runtime.search.dfsdt import Act, Findings, Left, Observed, Rules, Think, dfsdt
+from toolsrv_runtime.search.dfsdt import (
+    Act,
+    Backtrack,
+    Observation,
+    SearchRules,
+    SearchState,
+    Think,
+    dfsdt,
+    react,
+)
 from toolsrv_runtime.search.tree import Code
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
@@ -61,22 +69,22 @@ SCRIPTS: dict[str, Script] = {
 }
 
 
-def _observe(move: Said) -> Observed:
+def _observe(move: Said) -> Observation:
     if move.function == "Finish":
         kind = json.loads(move.arguments).get("return_type")
         codes = {"give_answer": Code.ANSWER, "give_up_and_restart": Code.GIVE_UP}
-        return Observed(codes.get(kind, Code.BAD_FINISH), kind or "")
+        return Observation(codes.get(kind, Code.BAD_FINISH), kind or "")
     if move.function == "nope":
-        return Observed(Code.UNKNOWN_FUNCTION, "")
-    return Observed(Code.ERROR if move.function == "broken" else Code.OK, "seen")
+        return Observation(Code.UNKNOWN_FUNCTION, "")
+    return Observation(Code.ERROR if move.function == "broken" else Code.OK, "seen")
 
 
-def _drive(script: Script, *, chains: int = 0) -> tuple[int, Findings, int]:
+def _drive(script: Script, *, chains: int = 0) -> tuple[int, SearchState, int]:
     """Run a search on scripted replies; return its value, findings and model calls."""
     first, forever, rules = script
     said: Iterator[Said | str] = iter(first)
-    findings = Findings()
-    options = Rules(**rules)
+    findings = SearchState()
+    options = SearchRules(**rules)
     search = react(findings, options, chains=chains) if chains else dfsdt(findings, options)
     answer: Any = None
     calls = 0
@@ -93,7 +101,7 @@ def _drive(script: Script, *, chains: int = 0) -> tuple[int, Findings, int]:
             case Act(node):
                 assert isinstance(node.move, Said)
                 answer = _observe(node.move)
-            case Left():
+            case Backtrack():
                 answer = None
 
 

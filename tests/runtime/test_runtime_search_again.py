@@ -16,13 +16,11 @@ from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Asked, Match, Slot
 from toolsrv_registry.pairing import Paired
+from toolsrv_runtime.agent.candidates import MOST_RERANKED, MOST_SEARCHES, Candidates, rerank
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.finder import READ, reranked
-from toolsrv_runtime.offer import MOST_SEARCHES, Offer
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 EMPTY = Paired((101,), (0,), (0,), (None,), ((),))
@@ -231,16 +229,16 @@ class Knowing(Shelf):
 
 @pytest.mark.parametrize("limit", [1, 3, 9])
 def test_a_name_means_the_same_api_all_through(limit: int) -> None:
-    offer = Offer(Shelf("abcdefghijkl"), TASK, limit, None, most=9)
+    offer = Candidates(Shelf("abcdefghijkl"), TASK, limit, None, most=9)
     offer.begin()
-    before = {function.name: function.api.id for function in offer.shown}
-    failed = {function.api.id for function in offer.shown[1:]}
+    before = {function.name: function.api.id for function in offer.available}
+    failed = {function.api.id for function in offer.available[1:]}
     assert offer.again({"C/t/a"}, failed, "test")
     after = {function.name: function.api.id for function in offer.all}
     assert before.items() <= after.items()
-    assert not failed & {function.api.id for function in offer.shown}
-    assert offer.shown[0].api.id == "C/t/a"
-    assert len(offer.shown) <= 9
+    assert not failed & {function.api.id for function in offer.available}
+    assert offer.available[0].api.id == "C/t/a"
+    assert len(offer.available) <= 9
 
 
 @pytest.mark.parametrize(("form", "offered"), [("compact", 9), ("chat", 12)])
@@ -280,11 +278,11 @@ class Noted:
 
 def test_hints_add_to_the_first_search_and_put_words_into_later_ones() -> None:
     shelf = Shelf("abcdef")
-    offer = Offer(shelf, "a task", 2, None, hints=Noted())
+    offer = Candidates(shelf, "a task", 2, None, hints=Noted())
     assert offer.begin().query == "A TASK"
-    assert offer.look_for("a part", (), "why")
+    assert offer.search_for("a part", (), "why")
     assert [text for text, _ in shelf.asked] == ["A TASK. calculator. which day", "A PART"]
-    plain = Offer(shelf, "a task", 2, None, hints=Noted(), wider=False)
+    plain = Candidates(shelf, "a task", 2, None, hints=Noted(), wider=False)
     plain.begin()
     assert shelf.asked[2:] == [("A TASK. calculator", 2)]
 
@@ -297,36 +295,36 @@ def test_the_best_hit_of_an_extra_query_is_offered_first() -> None:
             self.serves = {"e": 3.0} if asked.text == "which day" else {"c": 4.0}
             return super().match(asked, apis)
 
-    searched = Offer(Reading("abcdef"), "a task", 3, None, hints=Noted()).begin()
+    searched = Candidates(Reading("abcdef"), "a task", 3, None, hints=Noted()).begin()
     assert searched.api_ids == ("C/t/e", "C/t/c", "C/t/a")
 
 
 def test_a_part_that_nothing_serves_gets_the_last_places_and_no_number_changes() -> None:
-    offer = Offer(Shelf("abcdefghijkl"), TASK, 9, None, most=9)
+    offer = Candidates(Shelf("abcdefghijkl"), TASK, 9, None, most=9)
     offer.begin()
-    assert offer.look_for("convert 30 centimetres", {"C/t/i"}, "why")
-    shown = [function.api.id for function in offer.shown]
+    assert offer.search_for("convert 30 centimetres", {"C/t/i"}, "why")
+    shown = [function.api.id for function in offer.available]
     assert shown == [f"C/t/{name}" for name in "abcdejkli"]
     assert offer.searches[-1].api_ids == ("C/t/j", "C/t/k", "C/t/l")
 
 
 def test_a_part_is_looked_for_where_there_is_room_before_anything_goes() -> None:
-    offer = Offer(Shelf("abcdef"), TASK, 3, None)
+    offer = Candidates(Shelf("abcdef"), TASK, 3, None)
     offer.begin()
-    assert offer.look_for("convert 30 centimetres", (), "why")
-    assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
-    assert not offer.look_for("something else", (), "why")
-    assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
+    assert offer.search_for("convert 30 centimetres", (), "why")
+    assert [function.api.id for function in offer.available] == [f"C/t/{name}" for name in "abcdef"]
+    assert not offer.search_for("something else", (), "why")
+    assert [function.api.id for function in offer.available] == [f"C/t/{name}" for name in "abcdef"]
 
 
 def test_of_hits_that_the_search_finds_alike_the_matcher_decides_the_order() -> None:
     shelf = Knowing("abcdefghij", serves={"h": 3.0, "d": 5.0, "c": -1.0, "a": -4.0})
-    offer = Offer(shelf, TASK, 4, None)
+    offer = Candidates(shelf, TASK, 4, None)
     searched = offer.begin()
     assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/c", "C/t/b")
-    assert shelf.asked == [(TASK, READ)]
+    assert shelf.asked == [(TASK, MOST_RERANKED)]
     assert shelf.read == [Asked(TASK)]
-    narrow = Offer(shelf, TASK, 4, None, wider=False)
+    narrow = Candidates(shelf, TASK, 4, None, wider=False)
     assert narrow.begin().api_ids == ("C/t/a", "C/t/b", "C/t/c", "C/t/d")
     assert shelf.asked[1:] == [(TASK, 4)]
     assert len(shelf.read) == 1
@@ -338,10 +336,10 @@ def test_the_search_and_the_matcher_both_speak_for_a_hit(
 ) -> None:
     hits = [Hit(api(name), TASK, score) for name, score in zip("ab", scores, strict=True)]
     shelf = Knowing("ab", serves={"a": -1.0, "b": 2.0})
-    ranked = reranked(hits, TASK, shelf.match)
+    ranked = rerank(hits, TASK, shelf.match)
     assert ranked[0].hit.api.id == f"C/t/{first}"
     assert 0 < ranked[1].score < ranked[0].score < 1
-    assert [one.hit for one in reranked(hits, TASK, lambda _, __: [])] == hits
+    assert [one.hit for one in rerank(hits, TASK, lambda _, __: [])] == hits
 
 
 @dataclass

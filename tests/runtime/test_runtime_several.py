@@ -11,7 +11,7 @@ from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.scene import Offer, Scene
 from toolsrv_runtime.planner.several import Several
 
@@ -22,7 +22,7 @@ def after(task: str, name: str, *calls: dict[str, str], ok: bool = True) -> Scen
     """Return the scene of a task after calls of one function, the last of them as ``ok`` says."""
     function = next(iter(FunctionList([APIS[name]])))
     path = tuple(
-        Step(Move("", function.name, json.dumps(one), about="x"), "", ok=ok or one != calls[-1])
+        Step(Action("", function.name, json.dumps(one), about="x"), "", ok=ok or one != calls[-1])
         for one in calls
     )
     return Scene(task, (Offer(1, function),), path, path, ())
@@ -35,7 +35,7 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
         assert another.words in scene.task
         found.append(another.arguments)
         assert len(found) < 20
-        move = Move(
+        move = Action(
             "", another.offer.function.name, json.dumps(another.arguments), about=another.words
         )
         path = (*scene.path, Step(move, "", ok=True))
@@ -263,7 +263,7 @@ def test_without_a_matcher_or_an_answer_there_is_nothing_more() -> None:
 def test_answers_of_like_calls_come_in_the_order_of_these() -> None:
     function = next(iter(FunctionList([APIS["capital_city"]])))
     path = tuple(
-        Step(Move("", function.name, json.dumps({"country": country}), about=country), "",
+        Step(Action("", function.name, json.dumps({"country": country}), about=country), "",
              ok=True, response={"country": country, "capital": capital})
         for country, capital in (("Hungary", "Budapest"), ("Slovenia", "Ljubljana"))
     )  # fmt: skip
@@ -298,7 +298,7 @@ def test_answers_of_like_calls_come_in_their_order(
     asked, function = FunctionList([APIS["capital_city"], APIS[name]])
     path = tuple(
         Step(
-            Move("", asked.name, json.dumps({"country": country}), about="x"),
+            Action("", asked.name, json.dumps({"country": country}), about="x"),
             "",
             ok=True,
             response={"country": country, "capital": capital},

@@ -13,24 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls import mirror
-from toolsrv_runtime.calls.by_schema import by_schema
-from toolsrv_runtime.calls.caller import CallResult, Home
-from toolsrv_runtime.calls.invented import invented
-from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.calls import simulation
+from toolsrv_runtime.calls.caller import ApiOrigin, CallResult
+from toolsrv_runtime.calls.compress import filter_by_schema
 from toolsrv_runtime.calls.simulation import (
     ModelSimulator,
     SchemaSimulator,
     SilentCaller,
     SimulatingCaller,
     Simulator,
+    generate_response,
 )
-from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, SystemMessage, UserMessage
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.calls.transports import offline_transports
+from toolsrv_runtime.contract.models import (
+    ChatModel,
+    ChatRequest,
+    Engine,
+    SystemMessage,
+    UserMessage,
+)
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.models.openai import body
+from toolsrv_runtime.models.openai import messages
 from toolsrv_runtime.models.scripted import ScriptedChat
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))[
     "groups"
@@ -61,7 +66,9 @@ def call(
     simulator: Simulator, *, schema: Any = None, api: Api = FORECAST, **given: Any
 ) -> CallResult:
     async def made() -> CallResult:
-        inner = SilentCaller(transports=transports(), home=lambda _: Home(schema=schema))
+        inner = SilentCaller(
+            transports=offline_transports(), home=lambda _: ApiOrigin(schema=schema)
+        )
         async with SimulatingCaller(inner, simulator) as caller:
             assert caller.can_call(api)
             return await caller.call(api, given or {"city": "Lima"})
@@ -127,34 +134,34 @@ def test_arguments_and_policy_are_judged_as_for_a_real_call(
     st.integers(),
 )
 def test_any_schema_gives_json_that_the_schema_names(schema: Any, seed: int) -> None:
-    made = invented(schema, {}, random.Random(seed))
+    made = generate_response(schema, {}, random.Random(seed))
     assert json.loads(json.dumps(made)) == made
     if isinstance(made, dict):
-        assert by_schema(made, schema).keys() == made.keys()
+        assert filter_by_schema(made, schema).keys() == made.keys()
 
 
 def test_mirrorapi_is_asked_as_its_checkpoints_were_trained() -> None:
     for case in GROUPS["mirrorapi_user_message"]["cases"]:
-        assert mirror.user_message(case["doc"], case["tool_input"]) == case["user_message"]
-    asked = mirror.user_message({}, {"city": "Lima", "toolbench_key": "secret"})
+        assert simulation.mirror_prompt(case["doc"], case["tool_input"]) == case["user_message"]
+    asked = simulation.mirror_prompt({}, {"city": "Lima", "toolbench_key": "secret"})
     assert asked == "API doc:\n{}\n\nRequest:\n{'city': 'Lima'}"
 
 
 def test_an_api_is_told_to_mirrorapi_with_its_keys_in_order() -> None:
-    doc = mirror.document(FORECAST)
+    doc = simulation.mirror_document(FORECAST)
     assert list(doc) == [
         "api_name", "api_description", "required_parameters", "optional_parameters",
         "tool_description", "tool_name", "tool_category",
     ]  # fmt: skip
     assert doc["api_name"] == "Forecast"
-    assert mirror.document(FORECAST, normalised=True)["api_name"] == "forecast"
+    assert simulation.mirror_document(FORECAST, normalised=True)["api_name"] == "forecast"
     assert list(doc["optional_parameters"][0]) == ["name", "type", "description", "default"]
 
 
 def test_mirrorapi_replies_are_read_as_the_reference_reads_them() -> None:
     for case in GROUPS["mirrorapi_parse"]["cases"]:
         expected = (case["error"], case["response"])
-        assert (mirror.parse(case["model_text"]) or (None, None)) == expected
+        assert (simulation.parse_mirror_reply(case["model_text"]) or (None, None)) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,7 @@ def test_mirrorapi_replies_are_read_as_the_reference_reads_them() -> None:
     ],
 )
 def test_broken_mirrorapi_replies_are_read_as_far_as_they_go(text: str, said: Any) -> None:
-    assert mirror.parse(text) == said
+    assert simulation.parse_mirror_reply(text) == said
 
 
 @pytest.mark.parametrize("kind", ["engine", "chat model"])
@@ -217,6 +224,6 @@ def test_a_model_that_cannot_be_asked_is_a_failed_call(profile: Profile, error: 
 @pytest.mark.parametrize("mode", ["tools", "json_schema", "grammar", "none"])
 def test_a_server_is_asked_for_text_where_there_is_no_function(mode: Any) -> None:
     request = ChatRequest((SystemMessage("be an API"), UserMessage("API doc")))
-    written = body.write(request, mode, "m")
+    written = messages.write_request(request, mode, "m")
     assert not written.keys() & {"tools", "tool_choice", "response_format", "grammar"}
     assert [one["content"] for one in written["messages"]] == ["be an API", "API doc"]

@@ -29,50 +29,51 @@ from tests.agents import (
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.agent.chat_agent import ChatAgent
-from toolsrv_runtime.agent.coverage import Need, open_needs, unserved
+from toolsrv_runtime.agent.coverage import Subtask, open_subtasks, uncovered_texts
 from toolsrv_runtime.agent.guidance import AIDS
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
+from toolsrv_runtime.contract.format import Action, History, Step, UsageMeter
+from toolsrv_runtime.contract.models import (
     ChatReply,
     ChatRequest,
+    Engine,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.gguf_models import SHIPPED_MODELS, inspect_model, load_engine
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.profiles.sizes import TUNED
+from toolsrv_runtime.profiles import TUNED_SWITCHES, Profile
 from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 
 Apis = Mapping[str, Api]
-IN_PLACE = CHAT.model_copy(update={"answers_in_place": True, "aids": TUNED})
+IN_PLACE = CHAT.model_copy(update={"answers_in_place": True, "aids": TUNED_SWITCHES})
 FLAG = "country_flag_for_country_facts"
 LIMA = step(capital(), {"country": "Peru", "capital": "Lima"})
 PESO = step(currency(), {"country": "Chile", "currency": "Chilean Peso", "code": "CLP"})
 WHOLE = "Lima, and the Chilean Peso."
 
 
-def agent(chat: ScriptedChat, *, aids: frozenset[str] = TUNED, judge: Judge = BOTH) -> ChatAgent:
+def agent(
+    chat: ScriptedChat, *, aids: frozenset[str] = TUNED_SWITCHES, judge: Judge = BOTH
+) -> ChatAgent:
     return ChatAgent(chat, IN_PLACE, prior=judge, aids=aids)
 
 
 def propose(
-    where: View, *said: Said, aids: frozenset[str] = TUNED
-) -> tuple[Move | str, list[ChatRequest]]:
+    where: History, *said: ScriptedReply, aids: frozenset[str] = TUNED_SWITCHES
+) -> tuple[Action | str, list[ChatRequest]]:
     chat = ScriptedChat(list(said))
-    move = agent(chat, aids=aids).propose(where, max_tokens=400, stop=Stop(), meter=Meter())
+    move = agent(chat, aids=aids).propose(where, max_tokens=400, stop=Stop(), meter=UsageMeter())
     return move, chat.requests
 
 
-def answer_of(move: Move | str | None) -> str:
-    assert isinstance(move, Move)
+def answer_of(move: Action | str | None) -> str:
+    assert isinstance(move, Action)
     text: str = json.loads(move.arguments)["final_answer"]
     return text
 
@@ -97,7 +98,7 @@ def test_the_file_says_how_it_is_run_and_its_template_how_it_writes_calls() -> N
     info = inspect_model(SHIPPED_MODELS["small"])
     assert (info.profile.name, info.profile.format, info.problem) == ("small", "chat", "")
     assert info.profile.answers_in_place
-    assert info.profile.aids == TUNED
+    assert info.profile.aids == TUNED_SWITCHES
     assert info.profile.context <= info.context_train
     assert info.tool_calls == "learnt: <jupyter_code>{name}({arguments})"
     assert set(info.reasons) >= {"context", "aids", "answers_in_place"}
@@ -126,7 +127,9 @@ def test_it_replies_to_a_greeting_without_a_call(
     assert outcome.answer
 
 
-def test_a_greeting_is_replied_to_in_a_conversation_without_functions(retriever: Finder) -> None:
+def test_a_greeting_is_replied_to_in_a_conversation_without_functions(
+    retriever: ApiRetriever,
+) -> None:
     chat = ScriptedChat(["Hello! Tell me what to look up."])
     finder = Searched(retriever, Judge({TALK: "hi"}))
     outcome = solve_scripted(finder, chat, "hi", profile=IN_PLACE)
@@ -148,7 +151,7 @@ def test_what_is_said_instead_of_a_further_call_is_the_answer(apis: Apis) -> Non
 def test_other_models_write_the_answer_in_a_conversation_of_its_own(apis: Apis) -> None:
     chat = ScriptedChat(["done", WHOLE])
     other = ChatAgent(chat, CHAT, prior=BOTH, aids=AIDS)
-    move = other.propose(view(apis, LIMA, PESO), max_tokens=400, stop=Stop(), meter=Meter())
+    move = other.propose(view(apis, LIMA, PESO), max_tokens=400, stop=Stop(), meter=UsageMeter())
     assert answer_of(move) == WHOLE
     assert chat.requests[1].tools == ()
 
@@ -183,7 +186,9 @@ def test_a_broken_call_is_never_the_answer(apis: Apis) -> None:
 
 def test_an_answer_at_the_end_of_a_budget_is_asked_for_in_place(apis: Apis) -> None:
     chat = ScriptedChat([WHOLE])
-    move = agent(chat).finish(view(apis, LIMA, PESO), max_tokens=400, stop=Stop(), meter=Meter())
+    move = agent(chat).finish(
+        view(apis, LIMA, PESO), max_tokens=400, stop=Stop(), meter=UsageMeter()
+    )
     assert answer_of(move) == WHOLE
     (request,) = chat.requests
     assert asked(request) == TASK
@@ -195,7 +200,7 @@ def test_the_first_calls_note_names_the_open_part_where_every_function_may_be_ca
     apis: Apis,
 ) -> None:
     move, (request,) = propose(view(apis), capital())
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert (move.function, move.need, move.about) == (CAPITAL, "the capital of Peru", "")
     note = request.messages[-1]
     assert isinstance(note, UserMessage)
@@ -208,7 +213,7 @@ def test_where_the_matcher_chooses_the_first_call_has_no_note_of_parts_and_no_ne
     apis: Apis,
 ) -> None:
     move, (request,) = propose(view(apis), capital(), aids=AIDS - {"values"})
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.need == ""
     assert request.messages[-1] == UserMessage(TASK)
 
@@ -225,25 +230,25 @@ def test_a_call_counts_for_the_need_that_it_was_made_for_whatever_its_function(a
     assert isinstance(note, UserMessage)
     assert '"the currency of Chile"' in note.text
     move, _ = propose(view(apis, first, PESO), "Lima, and the Chilean Peso.")
-    assert isinstance(move, Move)
+    assert isinstance(move, Action)
     assert move.missing == ()
 
 
 def test_a_call_for_one_need_serves_no_other_though_its_function_would() -> None:
-    wanted = (Need("of Peru", 0, 7, (CAPITAL,)), Need("of Chile", 8, 16, (CAPITAL, CURRENCY)))
+    wanted = (Subtask("of Peru", 0, 7, (CAPITAL,)), Subtask("of Chile", 8, 16, (CAPITAL, CURRENCY)))
     for_chile = for_need(capital("Chile"), "of Chile")
-    assert [one.text for one in open_needs(wanted, (for_chile,))] == ["of Peru"]
-    assert unserved(wanted, [for_chile]) == ("of Peru",)
+    assert [one.text for one in open_subtasks(wanted, (for_chile,))] == ["of Peru"]
+    assert uncovered_texts(wanted, [for_chile]) == ("of Peru",)
 
 
 @pytest.mark.parametrize("need", ["", "words of another task"])
 def test_a_call_for_none_of_the_needs_counts_by_its_function(need: str) -> None:
-    wanted = (Need("of Peru", 0, 7, (CAPITAL,)),)
+    wanted = (Subtask("of Peru", 0, 7, (CAPITAL,)),)
     made = for_need(capital(), need)
     made = replace(made, move=replace(made.move, about="What is the capital of Peru?"))
-    assert open_needs(wanted, (made,)) == ()
-    assert unserved(wanted, [made]) == ()
-    assert unserved(wanted, [for_need(currency(), need)]) == ("of Peru",)
+    assert open_subtasks(wanted, (made,)) == ()
+    assert uncovered_texts(wanted, [made]) == ()
+    assert uncovered_texts(wanted, [for_need(currency(), need)]) == ("of Peru",)
 
 
 # ---------------------------------------------------------------- days by name
@@ -265,10 +270,10 @@ def test_a_call_for_none_of_the_needs_counts_by_its_function(need: str) -> None:
     ],
 )  # fmt: skip
 def test_the_days_around_today_are_named(day: datetime, said: str) -> None:
-    assert prompts.calendar(day) == said
+    assert prompts.format_calendar(day) == said
 
 
 def test_the_system_turn_of_a_call_names_the_days(apis: Apis) -> None:
     _, (request,) = propose(view(apis), capital())
     assert request.now is not None
-    assert f"Today is {prompts.calendar(request.now)}" in system_of(request)
+    assert f"Today is {prompts.format_calendar(request.now)}" in system_of(request)

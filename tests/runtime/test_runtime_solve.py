@@ -18,13 +18,12 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.solve import TASK_LIMIT, Finder, SolveOptions, Solver
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.solve import TASK_LIMIT, ApiRetriever, SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
 CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
@@ -47,7 +46,7 @@ GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_a
 
 def run(
     task: str,
-    retriever: Finder,
+    retriever: ApiRetriever,
     engine: Engine,
     *,
     profile: Profile = CHAT,
@@ -69,7 +68,7 @@ def run(
 
 # ---------------------------------------------------------------- the shipped model
 def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     events: list[Event] = []
     outcome = run(TWO_CALLS, retriever, loaded[0], profile=loaded[1], events=events)
@@ -87,7 +86,7 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
 
 
 def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     short = loaded[1].model_copy(update={"max_reply_tokens": 24})
     whole, cut = (run(TWO_CALLS, retriever, loaded[0], profile=one) for one in (loaded[1], short))
@@ -96,7 +95,7 @@ def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
 
 
 def test_a_give_up_without_a_call_speaks_of_no_failure(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     outcome = run("Write me a poem", retriever, loaded[0], profile=loaded[1])
     assert (outcome.status, outcome.evidence) == ("gave_up", ())
@@ -104,7 +103,7 @@ def test_a_give_up_without_a_call_speaks_of_no_failure(
 
 
 def test_an_answer_tells_calls_of_one_function_apart(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     task = "md5 and sha256 of deploy-2026-11"
     outcome = run(task, retriever, loaded[0], profile=loaded[1])
@@ -113,7 +112,7 @@ def test_an_answer_tells_calls_of_one_function_apart(
 
 
 def test_the_same_solve_again_is_the_same_tree(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     first, second = (run(TWO_CALLS, retriever, loaded[0], profile=loaded[1]) for _ in range(2))
     assert first.tree == second.tree
@@ -134,7 +133,7 @@ def test_the_same_solve_again_is_the_same_tree(
     ],
 )
 def test_any_task_ends_with_an_outcome(
-    task: str, retriever: Finder, loaded: tuple[Engine, Profile]
+    task: str, retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     options = SolveOptions(limits=Limits(seconds=10, calls=6))
     outcome = run(task, retriever, loaded[0], profile=loaded[1], options=options)
@@ -144,14 +143,14 @@ def test_any_task_ends_with_an_outcome(
 @pytest.mark.parametrize(
     "task", ["", "  \n\t ", "\u200b\u202e", "x" * (TASK_LIMIT + 1), "x" * 100_000]
 )
-def test_an_empty_or_endless_task_is_refused(task: str, retriever: Finder) -> None:
+def test_an_empty_or_endless_task_is_refused(task: str, retriever: ApiRetriever) -> None:
     with pytest.raises(UsageError) as caught:
         run(task, retriever, ScriptedEngine([]))
     assert caught.value.hint
 
 
 # ---------------------------------------------------------------- ways to end
-def test_an_answer_carries_the_path_it_rests_on(retriever: Finder) -> None:
+def test_an_answer_carries_the_path_it_rests_on(retriever: ApiRetriever) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")]
     outcome = run("capital of Peru", retriever, ScriptedEngine(script))
     assert (outcome.status, outcome.answer) == ("answered", "Lima")
@@ -163,7 +162,7 @@ def test_an_answer_carries_the_path_it_rests_on(retriever: Finder) -> None:
     assert kinds == ["root", "call", "give_up", "call", "answer"]
 
 
-def test_the_diversity_message_tells_what_was_tried(retriever: Finder) -> None:
+def test_the_diversity_message_tells_what_was_tried(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     run("capital of Peru", retriever, engine)
     assert "led to no answer" not in engine.prompts[1]
@@ -171,27 +170,27 @@ def test_the_diversity_message_tells_what_was_tried(retriever: Finder) -> None:
     assert "Atlantis" in engine.prompts[2]
 
 
-def test_giving_up_is_told_as_giving_up(retriever: Finder) -> None:
+def test_giving_up_is_told_as_giving_up(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([GIVE_UP], loop=True)
     outcome = run("capital of Peru", retriever, engine)
     assert outcome.status == "gave_up"
     assert len(engine.prompts) == 2
 
 
-def test_react_makes_one_chain(retriever: Finder) -> None:
+def test_react_makes_one_chain(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     outcome = run("capital of Peru", retriever, engine, options=SolveOptions(strategy="react"))
     assert outcome.status == "gave_up"
     assert len(engine.prompts) == 2
 
 
-def test_a_reply_that_cannot_be_read_is_a_failed_node(retriever: Finder) -> None:
+def test_a_reply_that_cannot_be_read_is_a_failed_node(retriever: ApiRetriever) -> None:
     outcome = run("capital of Peru", retriever, ScriptedEngine(["Thought: x"], loop=True))
     assert outcome.status == "partial"
     assert {node.kind for node in outcome.tree} == {"root", "failed"}
 
 
-def test_bad_arguments_become_an_observation_not_a_fault(retriever: Finder) -> None:
+def test_bad_arguments_become_an_observation_not_a_fault(retriever: ApiRetriever) -> None:
     bad = f'Thought: x\nAction: {CAPITAL}\nAction Input: {{"planet": "Mars"}}'
     outcome = run("capital of Peru", retriever, ScriptedEngine([bad, call("Peru"), answer("ok")]))
     assert outcome.status == "answered"
@@ -201,7 +200,7 @@ def test_bad_arguments_become_an_observation_not_a_fault(retriever: Finder) -> N
 
 @pytest.mark.parametrize(("close_repeats", "made"), [(True, 1), (False, 2)])
 def test_the_same_call_is_made_once_unless_the_reference_is_followed(
-    retriever: Finder, close_repeats: bool, made: int
+    retriever: ApiRetriever, close_repeats: bool, made: int
 ) -> None:
     outcome = run(
         "capital of Peru",
@@ -213,7 +212,7 @@ def test_the_same_call_is_made_once_unless_the_reference_is_followed(
     assert [one.times for one in outcome.evidence] == [2]
 
 
-def slow_script(retriever: Finder, limits: Limits, stop: Stop | None = None) -> Outcome:
+def slow_script(retriever: ApiRetriever, limits: Limits, stop: Stop | None = None) -> Outcome:
     engine = ScriptedEngine([call("Peru"), call("Chile"), call("Bolivia")], loop=True)
     return run(
         "capital of Peru",
@@ -224,7 +223,7 @@ def slow_script(retriever: Finder, limits: Limits, stop: Stop | None = None) -> 
     )
 
 
-def test_out_of_calls_gives_the_best_partial_answer(retriever: Finder) -> None:
+def test_out_of_calls_gives_the_best_partial_answer(retriever: ApiRetriever) -> None:
     outcome = slow_script(retriever, Limits(calls=2))
     assert outcome.status == "partial"
     assert "2 calls" in outcome.reason
@@ -233,12 +232,12 @@ def test_out_of_calls_gives_the_best_partial_answer(retriever: Finder) -> None:
     )
 
 
-def test_out_of_tokens_gives_a_partial_answer(retriever: Finder) -> None:
+def test_out_of_tokens_gives_a_partial_answer(retriever: ApiRetriever) -> None:
     outcome = slow_script(retriever, Limits(tokens=20))
     assert (outcome.status, "tokens" in outcome.reason) == ("partial", True)
 
 
-def test_out_of_time_gives_a_partial_answer_in_time(retriever: Finder) -> None:
+def test_out_of_time_gives_a_partial_answer_in_time(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([call("Peru"), call("Chile")], seconds=1.0, loop=True)
     started = time.monotonic()
     options = SolveOptions(limits=Limits(seconds=3), depth=96)
@@ -248,7 +247,7 @@ def test_out_of_time_gives_a_partial_answer_in_time(retriever: Finder) -> None:
     assert time.monotonic() - started < 5  # the budget of 3 s, and at most 2 s to stop
 
 
-def test_stop_ends_a_reply_and_keeps_what_was_found(retriever: Finder) -> None:
+def test_stop_ends_a_reply_and_keeps_what_was_found(retriever: ApiRetriever) -> None:
     class Once(ScriptedEngine):
         def generate(self, *args: Any, **kwargs: Any) -> Any:
             if self.prompts:
@@ -263,7 +262,7 @@ def test_stop_ends_a_reply_and_keeps_what_was_found(retriever: Finder) -> None:
     assert time.monotonic() - started < 2
 
 
-def test_stop_ends_a_call_that_never_returns(retriever: Finder) -> None:
+def test_stop_ends_a_call_that_never_returns(retriever: ApiRetriever) -> None:
     stop = Stop()
 
     async def hang(*_: Any) -> None:
@@ -274,7 +273,7 @@ def test_stop_ends_a_call_that_never_returns(retriever: Finder) -> None:
     assert outcome.status == "cancelled"
 
 
-def test_cancelling_the_coroutine_stops_the_model(retriever: Finder) -> None:
+def test_cancelling_the_coroutine_stops_the_model(retriever: ApiRetriever) -> None:
     engine = ScriptedEngine([GIVE_UP], seconds=60)
 
     async def main() -> float:
@@ -292,7 +291,7 @@ def test_cancelling_the_coroutine_stops_the_model(retriever: Finder) -> None:
     assert asyncio.run(main()) < 1  # the contract: stopped within a second
 
 
-def test_an_api_that_answers_500_is_seen_by_the_model(retriever: Finder) -> None:
+def test_an_api_that_answers_500_is_seen_by_the_model(retriever: ApiRetriever) -> None:
     async def broken(*_: Any) -> None:
         raise RuntimeError("inside the API")
 
@@ -302,7 +301,7 @@ def test_an_api_that_answers_500_is_seen_by_the_model(retriever: Finder) -> None
     assert "HTTP status 500" in engine.prompts[1]
 
 
-def test_an_unknown_category_is_refused(retriever: Finder) -> None:
+def test_an_unknown_category_is_refused(retriever: ApiRetriever) -> None:
     with pytest.raises(NotFoundError):
         run("x", retriever, ScriptedEngine([]), options=SolveOptions(category="Nowhere"))
 
@@ -338,14 +337,14 @@ def test_no_candidates_is_an_honest_give_up() -> None:
 
 
 def test_what_no_api_serves_is_given_up_without_a_call(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     outcome = run("What is the stock price of Apple?", retriever, loaded[0], profile=loaded[1])
     assert (outcome.status, outcome.evidence) == ("gave_up", ())
     assert "no API in the catalog fits" in outcome.reason
 
 
-def test_an_outcome_survives_json(retriever: Finder) -> None:
+def test_an_outcome_survives_json(retriever: ApiRetriever) -> None:
     outcome = run("capital of Peru", retriever, ScriptedEngine([call("Peru"), answer("Lima")]))
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
     assert Path(outcome.model).name == "scripted"
@@ -353,7 +352,7 @@ def test_an_outcome_survives_json(retriever: Finder) -> None:
 
 
 def test_exact_and_long_data_reaches_the_call_unchanged(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     for text in ("C:\\temp", "a  b\tc", "x7" * 700):
         task = f'What is the SHA-256 hash of "{text}"?'
@@ -363,7 +362,7 @@ def test_exact_and_long_data_reaches_the_call_unchanged(
 
 
 def test_what_could_not_be_served_makes_the_answer_partial(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     outcome = run(
         "What is the capital of Japan, and who won the world cup in 1998?",
@@ -377,7 +376,7 @@ def test_what_could_not_be_served_makes_the_answer_partial(
 
 
 def test_what_a_budget_left_of_several_values_is_missing(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     engine, profile = loaded
     task = "What are the capitals of Peru, Chile and Bolivia?"
@@ -387,7 +386,7 @@ def test_what_a_budget_left_of_several_values_is_missing(
     assert outcome.missing == ("Chile", "Bolivia")
 
 
-def test_a_task_that_does_not_fit_the_model_is_told_as_that(retriever: Finder) -> None:
+def test_a_task_that_does_not_fit_the_model_is_told_as_that(retriever: ApiRetriever) -> None:
     class Narrow(ScriptedEngine):
         def generate(self, *_: Any, **__: Any) -> Any:
             raise ContextError(
@@ -399,14 +398,14 @@ def test_a_task_that_does_not_fit_the_model_is_told_as_that(retriever: Finder) -
     assert "context 8" in outcome.reason
 
 
-def test_a_failed_call_is_no_evidence_for_an_answer(retriever: Finder) -> None:
+def test_a_failed_call_is_no_evidence_for_an_answer(retriever: ApiRetriever) -> None:
     script = [call("Atlantis"), call("Peru"), answer("Lima")]
     outcome = run("capital of Peru", retriever, ScriptedEngine(script))
     assert [(e.status, e.used) for e in outcome.evidence] == [(404, False), (200, True)]
 
 
 def test_a_question_after_what_a_decoded_text_says_is_not_open(
-    retriever: Finder, loaded: tuple[Engine, Profile]
+    retriever: ApiRetriever, loaded: tuple[Engine, Profile]
 ) -> None:
     task = "Gur pnxr vf va gur bira, or so my roommate's note says. It's rot13. What is she telling me?"
     outcome = run(task, retriever, loaded[0], profile=loaded[1])

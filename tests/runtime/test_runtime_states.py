@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine import heads
-from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.contract.models import Piece
+from toolsrv_runtime.engine import pools
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.engine.states import StateStore, identity
+from toolsrv_runtime.engine.prefix_cache import StateStore, model_fingerprint
 from toolsrv_runtime.gguf_models import SHIPPED_MODEL
-from toolsrv_runtime.suitable import parts
+from toolsrv_runtime.requirements import split_parts
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 6, special=True, shared=True)
 ASK = Piece("User: the capital of Peru\n")
@@ -33,7 +33,7 @@ def reply(folder: Path, model: Path = SHIPPED_MODEL) -> tuple[str, int]:
 def test_a_stored_head_is_not_evaluated_again_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads.Heads.__init__, "__kwdefaults__", {"worth_s": 0.0})
+    monkeypatch.setattr(pools.PrefixCache.__init__, "__kwdefaults__", {"worth_s": 0.0})
     first, all_tokens = reply(tmp_path)
     files = list(tmp_path.glob("*.state"))
     assert len(files) == 1
@@ -72,8 +72,8 @@ def test_another_model_file_has_another_name(tmp_path: Path) -> None:
     names = set()
     for content in (b"one", b"two", b"three"):
         path.write_bytes(content)
-        names.add(identity([path]))
-    names.add(identity([path], "f16"))
+        names.add(model_fingerprint([path]))
+    names.add(model_fingerprint([path], "f16"))
     assert len(names) == 4
 
 
@@ -82,30 +82,30 @@ def test_a_file_changed_in_its_middle_has_another_name_though_its_time_was_set_b
 ) -> None:
     path = tmp_path / "model"
     path.write_bytes(bytes(4 << 20))
-    before, stat = identity([path]), path.stat()
+    before, stat = model_fingerprint([path]), path.stat()
     with path.open("r+b") as file:
         file.seek(2 << 20)
         file.write(b"other weights")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert path.stat().st_mtime_ns == stat.st_mtime_ns
-    assert identity([path]) != before
+    assert model_fingerprint([path]) != before
 
 
 def test_a_changed_second_part_of_a_split_model_meets_no_old_state(tmp_path: Path) -> None:
     first, second = (tmp_path / f"m-0000{at}-of-00002.gguf" for at in (1, 2))
     first.write_bytes(b"one")
     second.write_bytes(b"two")
-    before = identity(parts(first))
+    before = model_fingerprint(split_parts(first))
     stat = second.stat()
     second.write_bytes(b"TWO")
     os.utime(second, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert identity(parts(first)) != before
+    assert model_fingerprint(split_parts(first)) != before
 
 
 def test_an_engine_names_its_states_by_all_parts_of_its_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heads.Heads.__init__, "__kwdefaults__", {"worth_s": 0.0})
+    monkeypatch.setattr(pools.PrefixCache.__init__, "__kwdefaults__", {"worth_s": 0.0})
     first, second = (tmp_path / f"m-0000{at}-of-00002.gguf" for at in (1, 2))
     first.symlink_to(SHIPPED_MODEL)  # whole already, so llama.cpp does not open the other
     second.write_bytes(b"two")

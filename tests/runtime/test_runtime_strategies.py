@@ -12,19 +12,26 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.answers.model import DfsAnswer
-from toolsrv_runtime.answers.write import answer_of, method_of
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply
+from toolsrv_runtime.contract.models import Completion, Engine, Prompt
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.events import Event
 from toolsrv_runtime.options import SolveOptions, Strategy
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.search.chain import react
-from toolsrv_runtime.search.dfs import dfs
-from toolsrv_runtime.search.dfsdt import Act, Compare, Findings, Left, Observed, Rules, Think
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.search.dfsdt import (
+    Act,
+    Backtrack,
+    Compare,
+    Observation,
+    SearchRules,
+    SearchState,
+    Think,
+    dfs,
+    react,
+)
 from toolsrv_runtime.search.tree import Code, Node
+from toolsrv_runtime.toolbench.answer_files import DfsAnswer
+from toolsrv_runtime.toolbench.answer_writer import answer_of, method_of
 
 Solve = Callable[..., Outcome]
 CAPITAL = "capital_city_for_country_facts"
@@ -75,11 +82,11 @@ def drive(
                     code = Code.ANSWER
                 elif node.description == GIVE_UP:
                     code = Code.GIVE_UP
-                answer = Observed(code, "seen")
+                answer = Observation(code, "seen")
             case Compare(_, first, second):
                 asked.append((first.description, second.description))
                 answer = best.index(first.description) < best.index(second.description)
-            case Left():
+            case Backtrack():
                 answer = None
 
 
@@ -93,8 +100,8 @@ def test_cot_runs_as_the_reference_does(case: dict[str, Any]) -> None:
         "cot2_both_give_up": (2, [QUIT, QUIT], CALL),
     }
     chains, script, forever = scripts[case["case"]]
-    findings = Findings()
-    drive(react(findings, Rules(), chains=chains), script, forever=forever)
+    findings = SearchState()
+    drive(react(findings, SearchRules(), chains=chains), script, forever=forever)
     below = [_length(child) for child in findings.tree.root.children]
     assert (findings.replies, bool(findings.answers)) == (case["llm_calls"], case["win"])
     assert len(findings.tree.root.children) == case["try_count"]
@@ -107,9 +114,9 @@ def _length(node: Node) -> int:
 
 
 def test_all_children_are_made_before_the_best_is_entered() -> None:
-    findings = Findings()
+    findings = SearchState()
     script = [one("1"), one("2"), DONE, QUIT]
-    returned, asked = drive(dfs(findings, Rules()), script, best=["2", "1", ANSWER, GIVE_UP])
+    returned, asked = drive(dfs(findings, SearchRules()), script, best=["2", "1", ANSWER, GIVE_UP])
     assert (returned, len(findings.answers)) == (10_000, 1)
     assert asked[:2] == [("1", "2"), ("2", "1")]
     first, second = findings.tree.root.children
@@ -119,8 +126,8 @@ def test_all_children_are_made_before_the_best_is_entered() -> None:
 
 
 def test_a_pair_is_asked_about_in_both_orders_and_a_win_counts_half() -> None:
-    findings = Findings()
-    rules = Rules(width=3, depth=3)
+    findings = SearchState()
+    rules = SearchRules(width=3, depth=3)
     _, asked = drive(dfs(findings, rules), [one("1"), one("2"), one("3")], best=["3", "1", "2"])
     assert len(asked) == 6
     assert {tuple(sorted(pair)) for pair in asked} == {("1", "2"), ("1", "3"), ("2", "3")}
@@ -129,8 +136,8 @@ def test_a_pair_is_asked_about_in_both_orders_and_a_win_counts_half() -> None:
 
 
 def test_replies_that_failed_come_last_and_are_not_compared() -> None:
-    findings = Findings()
-    rules = Rules(width=2, depth=3)
+    findings = SearchState()
+    rules = SearchRules(width=2, depth=3)
     _, asked = drive(dfs(findings, rules), ["the model failed", one("1")])
     assert asked == []
     entered = sorted((n for n in findings.tree.walk() if n.order), key=lambda n: n.order)
@@ -138,21 +145,23 @@ def test_replies_that_failed_come_last_and_are_not_compared() -> None:
 
 
 def test_equals_are_entered_as_they_were_made() -> None:
-    findings = Findings()
+    findings = SearchState()
 
     class Always(list[str]):
         def index(self, *_: Any) -> int:
             return 0
 
-    drive(dfs(findings, Rules(depth=3)), [one("1"), one("2")], best=Always())
+    drive(dfs(findings, SearchRules(depth=3)), [one("1"), one("2")], best=Always())
     entered = sorted((n for n in findings.tree.walk() if n.order), key=lambda n: n.order)
     assert [n.description for n in entered] == ["1", "2"]
 
 
 def test_a_search_with_ranking_ends_at_its_number_of_replies() -> None:
-    findings = Findings()
+    findings = SearchState()
     best = ["{}"]
-    returned, _ = drive(dfs(findings, Rules(max_replies=9, depth=50)), [], best=best, forever=CALL)
+    returned, _ = drive(
+        dfs(findings, SearchRules(max_replies=9, depth=50)), [], best=best, forever=CALL
+    )
     assert returned > 90_000
     assert findings.replies <= 9 + 2
 
@@ -193,7 +202,7 @@ def test_of_two_functions_for_the_same_words_the_one_that_serves_them_is_entered
 
 def test_steps_that_do_not_fit_the_context_stay_as_they_were_made(solve: Solve) -> None:
     class Narrow(ScriptedEngine):
-        def generate(self, prompt: Prompt, **given: Any) -> Reply:
+        def generate(self, prompt: Prompt, **given: Any) -> Completion:
             if "Two next steps" in "".join(piece.text for piece in prompt):
                 raise ContextError("the prompt has 9 tokens of 8", hint="")
             return super().generate(prompt, **given)

@@ -19,16 +19,15 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.agent.run import count_votes
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, ToolMessage
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall, ToolMessage
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
 from toolsrv_runtime.options import SWITCHES, SolveOptions, Switch
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.search.vote import choose
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import Solver
 from toolsrv_runtime.stop import Stop
 
@@ -122,10 +121,10 @@ class Mind:
     problems: tuple[str, ...] = ()
     corrected: str = ANSWER
     drafts: list[str] = field(default_factory=lambda: [ANSWER])
-    call: Callable[[ChatRequest], Said] | None = None
+    call: Callable[[ChatRequest], ScriptedReply] | None = None
     asked: list[str] = field(default_factory=list)
 
-    def __call__(self, request: ChatRequest) -> Said:
+    def __call__(self, request: ChatRequest) -> ScriptedReply:
         kind = asks_for(request)
         if kind:
             self.asked.append(kind)
@@ -138,7 +137,7 @@ class Mind:
             return self.call(request)
         return self._next(request)
 
-    def _next(self, request: ChatRequest) -> Said:
+    def _next(self, request: ChatRequest) -> ScriptedReply:
         task, done = task_of(request).split("\n")[0], called(request)
         if "Peru" in task and CAPITAL not in done:
             return LIMA
@@ -167,7 +166,7 @@ class Mind:
 
 def solve(
     finder: Shelf,
-    said: Callable[[ChatRequest], Said],
+    said: Callable[[ChatRequest], ScriptedReply],
     *,
     profile: Profile = CHAT,
     events: list[Event] | None = None,
@@ -308,7 +307,7 @@ def test_a_plan_that_is_none_leaves_the_plain_strategy(shelf: Shelf, plan: Any) 
 def test_a_plan_that_is_no_json_leaves_the_plain_strategy(shelf: Shelf) -> None:
     mind = Mind()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         return "First I would …" if asks_for(request) == "subtasks" else mind(request)
 
     assert solve(shelf, said, switches=["plan"])[0].status == "answered"
@@ -342,7 +341,7 @@ def test_a_subtask_that_nothing_serves_is_told_as_open(shelf: Shelf, strategy: s
     weather = "What is the weather in Peru?"
     no = ToolCall("no_function_fits", {"reason": "no weather"})
 
-    def call(request: ChatRequest) -> Said:
+    def call(request: ChatRequest) -> ScriptedReply:
         if task_of(request).startswith(weather):
             return no
         return Mind()._next(request)
@@ -382,7 +381,7 @@ def test_a_plan_keeps_the_budget_of_replies(shelf: Shelf, most: int, strategy: s
 def test_a_stop_ends_a_plan(shelf: Shelf) -> None:
     stop, mind = Stop(), Mind()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         if task_of(request).startswith(PARTS[1]):
             stop.set()
         return mind(request)
@@ -505,11 +504,11 @@ class Counting(Caller):
         return await super().call(*given, **named)
 
 
-def by_seed(answers: Sequence[str]) -> Callable[[ChatRequest], Said]:
+def by_seed(answers: Sequence[str]) -> Callable[[ChatRequest], ScriptedReply]:
     """Return a model whose answer depends on the solve that asks."""
     mind = Mind()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         if not request.expected.names and not asks_for(request):
             return answers[request.seed // 1_000_003]
         return mind(request)
@@ -518,9 +517,9 @@ def by_seed(answers: Sequence[str]) -> Callable[[ChatRequest], Said]:
 
 
 def counting() -> Counting:
-    from toolsrv_runtime.calls.offline import transports  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.calls.transports import offline_transports  # noqa: PLC0415 - heavy
 
-    return Counting(transports=transports())
+    return Counting(transports=offline_transports())
 
 
 def test_the_answer_that_most_support_wins(shelf: Shelf) -> None:
@@ -542,7 +541,7 @@ def test_the_answer_that_most_support_wins(shelf: Shelf) -> None:
 def test_a_solve_that_fails_has_no_vote(shelf: Shelf) -> None:
     mind = Mind()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         if request.seed // 1_000_003 == 1:
             raise ModelError("it fell over", hint="")
         return mind(request)
@@ -553,7 +552,7 @@ def test_a_solve_that_fails_has_no_vote(shelf: Shelf) -> None:
 
 
 def test_where_all_fail_the_first_error_is_raised(shelf: Shelf) -> None:
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         raise ModelError(f"it fell over {request.seed // 1_000_003}", hint="")
 
     with pytest.raises(ModelError, match="it fell over 0"):
@@ -570,7 +569,7 @@ def test_solves_of_a_vote_run_at_the_same_time(shelf: Shelf) -> None:
     together = threading.Barrier(3, timeout=20)
     mind, first = Mind(), set[int]()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         if request.seed not in first and request.seed % 1_000_003 == 1:
             first.add(request.seed)
             together.wait()  # fails where they come one after the other
@@ -646,19 +645,19 @@ def outcomes(shelf: Shelf, *said: tuple[str, str]) -> list[Outcome]:
 def test_the_winner_is_chosen_by_values(
     shelf: Shelf, said: list[tuple[str, str]], index: int, agreed: int
 ) -> None:
-    choice = choose(outcomes(shelf, *said))
+    choice = count_votes(outcomes(shelf, *said))
     assert (choice.index, choice.agreed) == (index, agreed)
 
 
 def test_nothing_cannot_be_chosen_from() -> None:
     with pytest.raises(ValueError, match="nothing"):
-        choose([])
+        count_votes([])
 
 
 def test_a_reply_that_broke_off_is_no_plan(shelf: Shelf) -> None:
     mind = Mind()
 
-    def said(request: ChatRequest) -> Said:
+    def said(request: ChatRequest) -> ScriptedReply:
         if asks_for(request) == "subtasks":
             return ChatReply(text='{"subtasks": ["What is', finish="length")
         return mind(request)

@@ -16,7 +16,7 @@ from jinja2.exceptions import TemplateError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessage
+from toolsrv_runtime.contract.models import ChatRequest, ReplyConstraints, Tool, UserMessage
 from toolsrv_runtime.templates.dialects import read_dialects
 
 TEMPLATES = Path(__file__).parent / "data" / "templates"
@@ -64,7 +64,9 @@ PROPERTIES = {
     "size": SIZE,
 }
 TOOL = Tool("zz_first", "Does it.", {"type": "object", "properties": PROPERTIES})
-REQUEST = ChatRequest((UserMessage("Go."),), (TOOL,), Expected(names=("zz_first",), calls=2))
+REQUEST = ChatRequest(
+    (UserMessage("Go."),), (TOOL,), ReplyConstraints(names=("zz_first",), calls=2)
+)
 CALLS: list[dict[str, Any]] = [
     {
         "city": 'B "q" < é \' & \\ \n x',

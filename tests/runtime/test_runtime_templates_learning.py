@@ -26,18 +26,18 @@ from tests.template_files import (
     vocabulary,
 )
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
     Message,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.templates.reply_parser import new_id
+from toolsrv_runtime.templates.dialects import new_id
 
 JSON_TAGS = '<tool_call>\\n{"name": "{name}", "arguments": {arguments}}\\n</tool_call>'
 CODER_TAGS = "<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>"
@@ -117,7 +117,7 @@ def test_a_conversation_with_two_calls_and_results_is_rendered_whole(name: str) 
 
 def single(name: str, call: ToolCall) -> str:
     """Return the reply that makes one call as its grammar spells it."""
-    request = ChatRequest((UserMessage("go"),), TOOLS, Expected(excluded=(call,)))
+    request = ChatRequest((UserMessage("go"),), TOOLS, ReplyConstraints(excluded=(call,)))
     return template(name).excluded(request)[0]
 
 
@@ -131,7 +131,9 @@ def test_what_is_written_is_read_and_allowed(name: str, data: list[dict[str, Any
         ToolCall(ANY.name, {key: one[key] for key in VALUES if key in one}, f"Zz{at}456789")
         for at, one in enumerate(data[:most])
     ]
-    request = ChatRequest((UserMessage("go"),), TOOLS, Expected((ANY.name,), most, text=False))
+    request = ChatRequest(
+        (UserMessage("go"),), TOOLS, ReplyConstraints((ANY.name,), most, text=False)
+    )
     calls[0] = replace(calls[0], id=new_id(request, 0))  # the grammar leaves no other
     written = single(name, calls[0]) if most == 1 else made.call_syntax.write(calls)
     reply = made.parse(written, request)
@@ -148,7 +150,7 @@ def test_what_a_template_renders_of_a_past_call_is_read_as_that_call(name: str) 
     made = template(name)
     request = ChatRequest(
         (UserMessage("go"), AssistantMessage("", (FIRST,)), ToolMessage(FIRST, "ok")), TOOLS,
-        Expected(NAMES),
+        ReplyConstraints(NAMES),
     )  # fmt: skip
     text = text_of(name, request)
     written = made.call_syntax.write([FIRST]).strip()
@@ -259,7 +261,7 @@ def test_conversations_of_every_shape_are_rendered_whole(
     name: str, tools: tuple[Tool, ...]
 ) -> None:
     for shape, messages in shapes().items():
-        text = text_of(name, ChatRequest(messages, tools, Expected(NAMES if tools else ())))
+        text = text_of(name, ChatRequest(messages, tools, ReplyConstraints(NAMES if tools else ())))
         for message in messages:
             if not isinstance(message, AssistantMessage) or not message.calls:
                 assert message.text in text, shape
@@ -273,7 +275,9 @@ def test_reasoning_is_switched_off_or_held(name: str) -> None:
     quiet = text_of(name, ChatRequest((UserMessage("go"),)))
     for opener in ("<think>", "[THINK]"):
         assert not quiet.rstrip().endswith(opener)
-    request = ChatRequest((UserMessage("go"),), TOOLS, Expected((WEATHER.name,), 1, reasoning=50))
+    request = ChatRequest(
+        (UserMessage("go"),), TOOLS, ReplyConstraints((WEATHER.name,), 1, reasoning=50)
+    )
     call = single(name, FIRST)
     thought = "I look it up.</think>\n\n" if name in OPENED else ""
     assert accepts(name, made.grammar(request), f"{thought}{call}")
@@ -284,7 +288,7 @@ def test_reasoning_is_switched_off_or_held(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_json_by_a_schema_is_held(name: str) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    request = ChatRequest((UserMessage("go"),), (), Expected(text=True, schema=schema))
+    request = ChatRequest((UserMessage("go"),), (), ReplyConstraints(text=True, schema=schema))
     grammar = template(name).grammar(request)
     assert accepts(name, grammar, json.dumps({"n": 4}))
     assert not accepts(name, grammar, "four")

@@ -10,8 +10,7 @@ import llama_cpp
 import pytest
 from tests.template_files import NAMES, SUM, TOOLS, talk
 
-from toolsrv_runtime.contract.chat import Expected
-from toolsrv_runtime.engine.base import Prompt, SpecialTokens
+from toolsrv_runtime.contract.models import Prompt, ReplyConstraints, SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 FOLDER = os.environ.get("TOOLSRV_MODELS", "")
@@ -73,6 +72,6 @@ def test_data_never_becomes_a_special_token_of_a_model_file(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda one: one.name)
 def test_a_grammar_for_a_model_file_names_its_tools(path: Path) -> None:
     made, _ = opened(path)
-    grammar = made.grammar(talk(expected=Expected(NAMES[:1], 1)))
+    grammar = made.grammar(talk(expected=ReplyConstraints(NAMES[:1], 1)))
     assert NAMES[0] in grammar
     assert SUM.name not in grammar

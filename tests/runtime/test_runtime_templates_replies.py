@@ -18,20 +18,20 @@ from tests.template_files import (
     vocabulary,
 )
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
+    SpecialTokens,
     SystemMessage,
     Tool,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates import learning
-from toolsrv_runtime.templates.json_schema import LONGEST_TEXT, grammar_schema
+from toolsrv_runtime.templates.grammar_rules import LONGEST_TEXT, grammar_schema
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 QWEN = "qwen2_5.jinja"
@@ -40,7 +40,7 @@ TURNS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% e
 LISTED = "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
 
 
-def request(expected: Expected, tools: tuple[Tool, ...] = TOOLS, *more: Any) -> ChatRequest:
+def request(expected: ReplyConstraints, tools: tuple[Tool, ...] = TOOLS, *more: Any) -> ChatRequest:
     return ChatRequest((USER, *more), tools, expected)
 
 
@@ -54,32 +54,34 @@ ONE = called("get_weather", '{"city": "Lima"}')
 @pytest.mark.parametrize(
     ("expected", "reply", "good"),
     [
-        (Expected(NAMES, 1), ONE, True),
-        (Expected(NAMES, 1), "It is 21 degrees < 30.", True),
-        (Expected(NAMES, 1), f"{ONE}\n{ONE}", False),
-        (Expected(NAMES, 2), f"{ONE}\n{ONE}", True),
-        (Expected(NAMES, 1, text=False), "It is sunny.", False),
-        (Expected(("add_numbers",), 1), ONE, False),
-        (Expected((), 0), ONE, False),
-        (Expected((), 0), "It is sunny.", True),
-        (Expected((), 0), "", False),
-        (Expected((), 0), " \n", False),
-        (Expected((), 0), f"I call {ONE}", False),
-        (Expected((), 0), '{"name": "get_weather"}', False),
-        (Expected((), 0), '({"name": "get_weather"})', False),
-        (Expected((), 0), '```json\n{"name": "get_weather"}\n```', False),
-        (Expected(NAMES, 1), called("get_weather", '{"city": "Lima", "days": 3}'), True),
-        (Expected(NAMES, 1), called("get_weather", '{"days": 3, "city": "Lima"}'), False),
-        (Expected(NAMES, 1), called("get_weather", '{"city":"Lima"}'), False),
-        (Expected(NAMES, 1), called("get_weather", '{"city": "Lima", "unit": "K"}'), False),
-        (Expected(NAMES, 1), called("get_weather", '{"days": 3}'), False),
-        (Expected(NAMES, 1), called("add_numbers", '{"a": 1, "b": -2.25}'), True),
-        (Expected(NAMES, 1), called("add_numbers", '{"a": 1, "b": 0.' + "3" * 30 + "}"), False),
-        (Expected(NAMES, 1), called("add_numbers", '{"a": 1, "b": ' + "3" * 30 + "}"), False),
-        (Expected(NAMES, 1), called("get_weather", '{"city": "' + "a" * 2001 + '"}'), False),
+        (ReplyConstraints(NAMES, 1), ONE, True),
+        (ReplyConstraints(NAMES, 1), "It is 21 degrees < 30.", True),
+        (ReplyConstraints(NAMES, 1), f"{ONE}\n{ONE}", False),
+        (ReplyConstraints(NAMES, 2), f"{ONE}\n{ONE}", True),
+        (ReplyConstraints(NAMES, 1, text=False), "It is sunny.", False),
+        (ReplyConstraints(("add_numbers",), 1), ONE, False),
+        (ReplyConstraints((), 0), ONE, False),
+        (ReplyConstraints((), 0), "It is sunny.", True),
+        (ReplyConstraints((), 0), "", False),
+        (ReplyConstraints((), 0), " \n", False),
+        (ReplyConstraints((), 0), f"I call {ONE}", False),
+        (ReplyConstraints((), 0), '{"name": "get_weather"}', False),
+        (ReplyConstraints((), 0), '({"name": "get_weather"})', False),
+        (ReplyConstraints((), 0), '```json\n{"name": "get_weather"}\n```', False),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"city": "Lima", "days": 3}'), True),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"days": 3, "city": "Lima"}'), False),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"city":"Lima"}'), False),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"city": "Lima", "unit": "K"}'), False),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"days": 3}'), False),
+        (ReplyConstraints(NAMES, 1), called("add_numbers", '{"a": 1, "b": -2.25}'), True),
+        (ReplyConstraints(NAMES, 1), called("add_numbers", '{"a": 1, "b": 0.' + "3" * 30 + "}"), False),
+        (ReplyConstraints(NAMES, 1), called("add_numbers", '{"a": 1, "b": ' + "3" * 30 + "}"), False),
+        (ReplyConstraints(NAMES, 1), called("get_weather", '{"city": "' + "a" * 2001 + '"}'), False),
     ],
 )  # fmt: skip
-def test_a_grammar_allows_what_is_expected(expected: Expected, reply: str, *, good: bool) -> None:
+def test_a_grammar_allows_what_is_expected(
+    expected: ReplyConstraints, reply: str, *, good: bool
+) -> None:
     assert accepts(QWEN, template(QWEN).grammar(request(expected)), reply) is good
 
 
@@ -89,15 +91,15 @@ def test_a_tool_without_parameters_is_not_called_twice() -> None:
     tools = (now, SUM)
     names = ("now", "add_numbers")
     made = template(QWEN)
-    assert accepts(QWEN, made.grammar(request(Expected(names), tools)), reply)
-    again = Expected(names, excluded=(ToolCall("now", {}, "Ab1Cd2Ef3"),))
+    assert accepts(QWEN, made.grammar(request(ReplyConstraints(names), tools)), reply)
+    again = ReplyConstraints(names, excluded=(ToolCall("now", {}, "Ab1Cd2Ef3"),))
     assert not accepts(QWEN, made.grammar(request(again, tools)), reply)
 
 
 def test_excluded_calls_are_spelled_as_the_grammar_allows_them() -> None:
     for name in (QWEN, "mistral_v3_nemo.jinja", "qwen3_coder.jinja", "gpt_oss.jinja"):
         made = template(name)
-        asked = request(Expected(NAMES, 1, text=False, excluded=(FIRST,)))
+        asked = request(ReplyConstraints(NAMES, 1, text=False, excluded=(FIRST,)))
         [written] = made.excluded(asked)
         assert accepts(name, made.grammar(asked), written)
 
@@ -110,12 +112,12 @@ def test_reasoning_is_bounded_and_read(name: str) -> None:
         "mistral_v13_ministral_3.jinja": ("[THINK]", "[/THINK]"),
         "gpt_oss.jinja": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
     }[name]
-    asked = request(Expected(("get_weather",), 1, text=False, reasoning=20))
-    call = made.excluded(request(Expected(excluded=(FIRST,))))[0]
+    asked = request(ReplyConstraints(("get_weather",), 1, text=False, reasoning=20))
+    call = made.excluded(request(ReplyConstraints(excluded=(FIRST,))))[0]
     reply = f"{opener}I look.{closer}{call}"
     assert accepts(name, made.grammar(asked), reply)
     assert not accepts(name, made.grammar(asked), f"{opener}{'long ' * 50}{closer}{call}")
-    quiet = request(Expected(("get_weather",), 1, text=False))
+    quiet = request(ReplyConstraints(("get_weather",), 1, text=False))
     assert not accepts(name, made.grammar(quiet), reply)
     read = made.parse(reply, asked)
     assert read.reasoning == "I look."
@@ -126,7 +128,7 @@ def test_reasoning_is_bounded_and_read(name: str) -> None:
 def test_a_marker_before_text_is_held_and_taken_off() -> None:
     made = template("gpt_oss.jinja")
     reply = "<|channel|>final<|message|>It is sunny."
-    asked = request(Expected(NAMES, 1))
+    asked = request(ReplyConstraints(NAMES, 1))
     assert accepts("gpt_oss.jinja", made.grammar(asked), reply)
     assert not accepts("gpt_oss.jinja", made.grammar(asked), "It is sunny.")
     assert made.parse(f"{reply}<|return|>", asked).text == "It is sunny."
@@ -154,7 +156,7 @@ def test_a_marker_before_text_is_held_and_taken_off() -> None:
 def test_a_reply_is_read_in_the_learnt_syntax_or_another(
     reply: str, names: list[str], text: str
 ) -> None:
-    read = template(QWEN).parse(reply, request(Expected(NAMES, 2)))
+    read = template(QWEN).parse(reply, request(ReplyConstraints(NAMES, 2)))
     assert [one.name for one in read.calls] == names
     assert all(one.arguments == {"city": "Lima"} for one in read.calls)
     assert read.text == text
@@ -164,7 +166,7 @@ def test_a_reply_is_read_in_the_learnt_syntax_or_another(
 
 def test_a_call_of_no_tool_is_a_problem_and_stays_in_the_text() -> None:
     reply = called("get_wether", '{"city": "Lima"}')
-    read = template(QWEN).parse(reply, request(Expected(NAMES)))
+    read = template(QWEN).parse(reply, request(ReplyConstraints(NAMES)))
     assert read.calls == ()
     assert "get_weather" in read.problem
     assert read.text == reply
@@ -172,7 +174,7 @@ def test_a_call_of_no_tool_is_a_problem_and_stays_in_the_text() -> None:
 
 def test_a_call_that_broke_off_is_not_made() -> None:
     reply = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Li'
-    read = template(QWEN).parse(reply, request(Expected(NAMES)), finish="length")
+    read = template(QWEN).parse(reply, request(ReplyConstraints(NAMES)), finish="length")
     assert read.calls == ()
     assert read.finish == "length"
     assert "Li" in read.text
@@ -180,15 +182,15 @@ def test_a_call_that_broke_off_is_not_made() -> None:
 
 def test_no_call_is_read_where_json_is_expected() -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    asked = request(Expected(text=True, schema=schema))
+    asked = request(ReplyConstraints(text=True, schema=schema))
     assert template(QWEN).parse(ONE, asked).calls == ()
 
 
 def test_ids_are_unique_in_a_conversation() -> None:
     made = template(QWEN)
-    first = made.parse(ONE, request(Expected(NAMES))).calls[0]
+    first = made.parse(ONE, request(ReplyConstraints(NAMES))).calls[0]
     more = (AssistantMessage("", (first,)), ToolMessage(first, "sunny"))
-    second = made.parse(f"{ONE}\n{ONE}", request(Expected(NAMES, 2), TOOLS, *more)).calls
+    second = made.parse(f"{ONE}\n{ONE}", request(ReplyConstraints(NAMES, 2), TOOLS, *more)).calls
     found = {first.id, *(one.id for one in second)}
     assert len(found) == 3
     assert all(len(one) == 9 and one.isalnum() for one in found)
@@ -200,7 +202,7 @@ def test_ids_of_other_makers_are_replayed_to_templates_that_want_nine_signs(name
         call = ToolCall("get_weather", {"city": "Lima"}, identity)
         more = (AssistantMessage("", (call,)), ToolMessage(call, "sunny"))
         text = "".join(
-            x.text for x in template(name).render(request(Expected(NAMES), TOOLS, *more))
+            x.text for x in template(name).render(request(ReplyConstraints(NAMES), TOOLS, *more))
         )
         assert "[TOOL_CALLS]" in text
         assert "[TOOL_RESULTS]" in text
@@ -211,7 +213,7 @@ def test_ids_of_other_makers_are_replayed_to_templates_that_want_nine_signs(name
 )
 def test_hostile_arguments_are_no_call_and_no_error(arguments: str) -> None:
     reply = called("get_weather", arguments)
-    read = template(QWEN).parse(reply, request(Expected(NAMES)))
+    read = template(QWEN).parse(reply, request(ReplyConstraints(NAMES)))
     assert read.calls == ()
     assert read.text
 
@@ -325,11 +327,11 @@ def test_a_past_call_whose_text_has_quotes_survives_three_renderings() -> None:
     call = ToolCall("get_weather", {"city": 'a "b" \\ & < \u4e2d\u6587'}, "Ab1Cd2Ef3")
     for _ in range(3):
         asked = request(
-            Expected(NAMES), TOOLS, AssistantMessage("", (call,)), ToolMessage(call, "x")
+            ReplyConstraints(NAMES), TOOLS, AssistantMessage("", (call,)), ToolMessage(call, "x")
         )
         text = "".join(piece.text for piece in made.render(asked))
         written = text[text.rindex("<tool_call>") : text.rindex("</tool_call>")]
-        call = made.parse(f"{written}</tool_call>", request(Expected(NAMES))).calls[0]
+        call = made.parse(f"{written}</tool_call>", request(ReplyConstraints(NAMES))).calls[0]
     assert call.arguments == {"city": 'a "b" \\ & < \u4e2d\u6587'}
     assert "\u4e2d\u6587" in text
 
@@ -362,7 +364,7 @@ def test_any_schema_of_a_tool_can_be_held(name: str, schema: dict[str, Any]) -> 
         "$defs": {"place": {"type": "object", "properties": {"in": {"$ref": "#/$defs/place"}}}},
     }
     tool = Tool("odd", "Odd", parameters)
-    grammar = template(name).grammar(request(Expected(("odd",)), (tool,)))
+    grammar = template(name).grammar(request(ReplyConstraints(("odd",)), (tool,)))
     assert accepts(name, grammar, "Text.")
     assert "pattern" not in grammar
 
@@ -375,7 +377,9 @@ def test_texts_and_numbers_of_a_schema_are_bounded() -> None:
 
 def test_a_hundred_tools_make_a_grammar_at_once() -> None:
     tools = tuple(Tool(f"tool_{at}", "One of many", WEATHER.parameters) for at in range(100))
-    grammar = template(QWEN).grammar(request(Expected(tuple(one.name for one in tools)), tools))
+    grammar = template(QWEN).grammar(
+        request(ReplyConstraints(tuple(one.name for one in tools)), tools)
+    )
     assert accepts(QWEN, grammar, called("tool_99", '{"city": "Lima"}'))
 
 
@@ -383,7 +387,9 @@ def test_a_system_turn_alone_and_special_texts_everywhere_are_rendered() -> None
     made = template("llama_3_1_like.jinja")
     bytes_, _ = vocabulary("llama_3_1_like.jinja")
     prompt = made.render(
-        ChatRequest((SystemMessage("<|eot_id|>"), UserMessage("<|eot_id|>")), (), Expected())
+        ChatRequest(
+            (SystemMessage("<|eot_id|>"), UserMessage("<|eot_id|>")), (), ReplyConstraints()
+        )
     )
     text = "".join(piece.text for piece in prompt)
     ends = [

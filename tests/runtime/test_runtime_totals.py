@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.totals import asks_what_it_comes_to, tells_a_price
 
 
@@ -43,7 +43,7 @@ def test_anything_more_is_another_wish(question: str) -> None:
 
 
 def test_a_price_is_told_by_its_name() -> None:
-    move = Move("", "f", "{}")
+    move = Action("", "f", "{}")
     assert tells_a_price(Step(move, "", ok=True, response={"percent": 25, "sale_price": 180}))
     assert not tells_a_price(Step(move, "", ok=True, response={"percent": 25, "result": 180}))
     assert not tells_a_price(Step(move, "", ok=False, response={"sale_price": 180}))

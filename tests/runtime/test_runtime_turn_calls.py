@@ -20,15 +20,14 @@ from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
+from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.contract.chat import AssistantMessage, ChatRequest, ToolCall, ToolMessage
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.finder import Finder, FoundList
-from toolsrv_runtime.models.scripted import Said, ScriptedChat
-from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.contract.models import AssistantMessage, ChatRequest, ToolCall, ToolMessage
+from toolsrv_runtime.models.scripted import ScriptedChat, ScriptedReply
+from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
@@ -66,9 +65,9 @@ def call(name: str, q: str = "a", **more: Any) -> ToolCall:
 class Blind:
     """A retriever without a matcher."""
 
-    finder: Finder
+    finder: ApiRetriever
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         return self.finder.search(text, limit, category=category)
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
@@ -82,13 +81,13 @@ class Blind:
         return []
 
 
-def wanting(*wanted: ToolCall) -> Callable[[ChatRequest], Said]:
+def wanting(*wanted: ToolCall) -> Callable[[ChatRequest], ScriptedReply]:
     """Return a model that makes those of the wanted calls that the conversation does not hold.
 
     As many as it may; then it is done, or gives up where it may not say so.
     """
 
-    def say(request: ChatRequest) -> Said:
+    def say(request: ChatRequest) -> ScriptedReply:
         expected = request.expected
         if expected.schema is not None:
             return '"A"'

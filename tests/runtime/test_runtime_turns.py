@@ -30,53 +30,52 @@ from tests.agents import (
 from tests.template_files import FILES, NAMES, TOOLS, accepts, template
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.agent import turns
+from toolsrv_runtime.agent import conversation as turns
+from toolsrv_runtime.agent.candidates import ApiRetriever, Candidates
 from toolsrv_runtime.agent.chat_agent import ChatAgent
-from toolsrv_runtime.agent.conversation import Turn
-from toolsrv_runtime.agent.coverage import Need
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.asking import Asking
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.agent.conversation import StepRequest
+from toolsrv_runtime.agent.coverage import Subtask
+from toolsrv_runtime.agent.fitting import PromptShape
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
+from toolsrv_runtime.agent.proposals import ActionProposer
+from toolsrv_runtime.agent.state import RunState
+from toolsrv_runtime.contract.format import Action, History, Step, UsageMeter
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
 from toolsrv_runtime.errors import ProfileError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Meter, Move, Step, View
-from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.models.scripted import ScriptedChat
-from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.profile import REMOTE
-from toolsrv_runtime.profiles.user import read_profile
+from toolsrv_runtime.profiles import REMOTE
+from toolsrv_runtime.profiles.choose import read_profile
 from toolsrv_runtime.search.tree import Node
-from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.call_syntax import Slot
-from toolsrv_runtime.templates.reply_parser import new_id
+from toolsrv_runtime.templates.dialects import new_id
 
 Apis = Mapping[str, Api]
 SEVERAL = CHAT.model_copy(update={"calls_per_turn": 8})
 FITS_NOT = ToolCall(NO_FUNCTION_FITS, {"reason": "nothing"})
 
 
-def propose(chat: ScriptedChat, where: View, judge: Judge = BOTH) -> Move | str:
+def propose(chat: ScriptedChat, where: History, judge: Judge = BOTH) -> Action | str:
     agent = ChatAgent(chat, SEVERAL, prior=judge)
-    return agent.propose(where, max_tokens=400, stop=Stop(), meter=Meter())
+    return agent.propose(where, max_tokens=400, stop=Stop(), meter=UsageMeter())
 
 
-def names(move: Move | str) -> list[str]:
-    assert isinstance(move, Move)
+def names(move: Action | str) -> list[str]:
+    assert isinstance(move, Action)
     return [move.function, *(one.function for one in move.also)]
 
 
 def first_of(*calls: ToolCall) -> Step:
     """Return the step of the first call of a reply."""
-    made = turns.joined(calls, "", (), 8)
+    made = turns.first_action(calls, "", (), 8)
     return replace(step(calls[0], "fine"), move=made)
 
 
@@ -105,11 +104,13 @@ def test_without_a_matcher_a_reply_may_hold_what_the_profile_says(apis: Apis) ->
 
 
 def test_a_need_that_waits_for_a_result_is_not_called_for_yet() -> None:
-    one, two, three = (Need(text, 0, 1, (text,)) for text in ("one", "two", "three"))
+    one, two, three = (Subtask(text, 0, 1, (text,)) for text in ("one", "two", "three"))
     ready = {"one", "three"}
-    found = turns.together(one, (one, two, three), lambda need: need.text in ready, 8)
+    found = turns.group_subtasks(one, (one, two, three), lambda need: need.text in ready, 8)
     assert found == (one, three)
-    assert turns.together(one, (one, two, three), lambda need: need.text in ready, 1) == (one,)
+    assert turns.group_subtasks(one, (one, two, three), lambda need: need.text in ready, 1) == (
+        one,
+    )
 
 
 def test_servers_may_be_asked_for_eight_calls_and_files_for_one() -> None:
@@ -131,7 +132,7 @@ def test_a_profile_of_ones_own_may_say_how_many(tmp_path: Path, value: str, good
 def test_identical_calls_count_once_and_those_of_the_path_not_at_all() -> None:
     path = (step(capital(), "Lima"),)
     calls = (capital(), currency(), currency(), capital("Chile"))
-    move = turns.joined(calls, " so be it ", path, 8)
+    move = turns.first_action(calls, " so be it ", path, 8)
     assert names(move) == [CURRENCY, CAPITAL]
     assert [json.loads(one.arguments)["country"] for one in (move, *move.also)] == ["Chile"] * 2
     assert (move.thought, move.also[0].thought) == ("so be it", None)
@@ -139,13 +140,13 @@ def test_identical_calls_count_once_and_those_of_the_path_not_at_all() -> None:
 
 def test_a_reply_that_only_repeats_is_its_first_call() -> None:
     path = (step(capital(), "Lima"), step(currency(), "Peso"))
-    assert names(turns.joined((currency(), capital()), "", path, 8)) == [CURRENCY]
+    assert names(turns.first_action((currency(), capital()), "", path, 8)) == [CURRENCY]
 
 
 def test_no_more_calls_count_than_were_asked_for_and_giving_up_only_alone() -> None:
-    assert names(turns.joined((capital(), currency()), "", (), 1)) == [CAPITAL]
-    assert names(turns.joined((FITS_NOT, capital()), "", (), 8)) == [CAPITAL]
-    assert names(turns.joined((FITS_NOT, FITS_NOT), "", (), 8)) == [NO_FUNCTION_FITS]
+    assert names(turns.first_action((capital(), currency()), "", (), 1)) == [CAPITAL]
+    assert names(turns.first_action((FITS_NOT, capital()), "", (), 8)) == [CAPITAL]
+    assert names(turns.first_action((FITS_NOT, FITS_NOT), "", (), 8)) == [NO_FUNCTION_FITS]
 
 
 def test_the_further_calls_are_proposed_without_asking_the_model(apis: Apis) -> None:
@@ -177,8 +178,8 @@ def test_a_set_that_was_tried_is_excluded_as_a_whole(apis: Apis) -> None:
 # ---------------------------------------------------------------- in the conversation
 def conversation(apis: Apis, *path: Step) -> list[AssistantMessage | ToolMessage]:
     where = view(apis, *path)
-    turn = Turn(where, Expected(), datetime.now().astimezone())
-    shape = Shape(tuple("" for _ in where.functions), tuple(one.observation for one in path))
+    turn = StepRequest(where, ReplyConstraints(), datetime.now().astimezone())
+    shape = PromptShape(tuple("" for _ in where.functions), tuple(one.observation for one in path))
     messages = turn.request(shape).messages
     return [one for one in messages if isinstance(one, AssistantMessage | ToolMessage)]
 
@@ -205,7 +206,9 @@ def test_another_call_below_the_first_of_a_reply_is_a_turn_of_its_own(apis: Apis
 
 
 # ---------------------------------------------------------------- in a solve
-def test_a_branch_left_excludes_the_set_and_shows_what_failed_in_it(retriever: Finder) -> None:
+def test_a_branch_left_excludes_the_set_and_shows_what_failed_in_it(
+    retriever: ApiRetriever,
+) -> None:
     wrong = [capital("Nowhere"), currency("Elsewhere")]
     right = [capital(), currency()]
     chat = model(call=[wrong, FITS_NOT, FITS_NOT, right], answer=["Lima and the Chilean Peso."])
@@ -222,7 +225,7 @@ def test_a_branch_left_excludes_the_set_and_shows_what_failed_in_it(retriever: F
 
 
 # ---------------------------------------------------------------- in a subtask
-def test_a_subtask_asks_for_no_more_calls_than_it_has_room_for(retriever: Finder) -> None:
+def test_a_subtask_asks_for_no_more_calls_than_it_has_room_for(retriever: ApiRetriever) -> None:
     parts = ["the capital of Peru", "the currency of Chile"]
     many = [capital(one) for one in ("Peru", "Chile", "Spain", "Italy")]
     chat = model(
@@ -241,13 +244,13 @@ def test_a_subtask_asks_for_no_more_calls_than_it_has_room_for(retriever: Finder
     assert outcome.usage.calls == 5
 
 
-def test_a_reply_of_a_subtask_does_not_go_on_behind_it(retriever: Finder) -> None:
+def test_a_reply_of_a_subtask_does_not_go_on_behind_it(retriever: ApiRetriever) -> None:
     parts = json.dumps({"subtasks": ["the capital of Peru", "the currency of Chile"]})
     chat = model(letter=[parts])
     options = SolveOptions(candidates=3)
-    offer = Offer(Searched(retriever, Judge(silent=True)), TASK, 3, None)
-    state = State(TASK, options, offer, Stop(), lambda _: None)
-    asking = Asking(state, ChatAgent(chat, SEVERAL), anew_after_give_up=False, draws=False)
+    offer = Candidates(Searched(retriever, Judge(silent=True)), TASK, 3, None)
+    state = RunState(TASK, options, offer, Stop(), lambda _: None)
+    asking = ActionProposer(state, ChatAgent(chat, SEVERAL), anew_after_give_up=False, draws=False)
     tree, steps = state.ledger.findings.tree, state.ledger.steps
 
     def made(above: Node, one: Step) -> Node:
@@ -255,7 +258,7 @@ def test_a_reply_of_a_subtask_does_not_go_on_behind_it(retriever: Finder) -> Non
         steps[node.id] = one
         return node
 
-    async def planned() -> list[Move | None]:
+    async def planned() -> list[Action | None]:
         await asking.begin()
         one, two = await asking.divide(tree.root)
         node = tree.add(tree.root, one)
@@ -267,7 +270,7 @@ def test_a_reply_of_a_subtask_does_not_go_on_behind_it(retriever: Finder) -> Non
         found.append(asking.planned(node))
         node = made(node, first_of(currency("Peru"), capital("Chile")))
         found.append(asking.planned(node))
-        node = tree.add(node, Move("done", "", ""))
+        node = tree.add(node, Action("done", "", ""))
         await asking.begin_part(node, None, solved=True)
         found.append(asking.planned(node))
         return [*found, asking.planned(made(node, first_of(capital("Spain"), currency("Spain"))))]
@@ -291,7 +294,7 @@ def test_some_templates_have_several_calls_with_ids() -> None:
 @pytest.mark.parametrize("name", WITH_IDS)
 def test_the_first_of_several_calls_has_the_id_of_excluded_ones(name: str) -> None:
     one, two = ToolCall("get_weather", {"city": "Lima"}), ToolCall("get_weather", {"city": "Bern"})
-    request = ChatRequest((UserMessage("go"),), TOOLS, Expected(NAMES, 2, excluded=(one,)))
+    request = ChatRequest((UserMessage("go"),), TOOLS, ReplyConstraints(NAMES, 2, excluded=(one,)))
     grammar, write = template(name).grammar(request), template(name).call_syntax.write
     first, second = replace(one, id=new_id(request, 0)), replace(two, id="abcdefghi")
     (alone,) = template(name).excluded(request)

@@ -10,13 +10,13 @@ import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.agent.candidates import ApiRetriever
 from toolsrv_runtime.calls.result import CallResult
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.planner.unserved import unserved
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]
@@ -39,7 +39,10 @@ def call(country: str) -> str:
 
 
 def left(
-    retriever: Finder, apis: dict[str, Api], task: str, made: Sequence[tuple[str, dict[str, Any]]]
+    retriever: ApiRetriever,
+    apis: dict[str, Api],
+    task: str,
+    made: Sequence[tuple[str, dict[str, Any]]],
 ) -> tuple[str, ...]:
     """Return what is open of a task after calls that succeeded."""
     results = [
@@ -85,7 +88,7 @@ def left(
     ],
 )
 def test_what_no_call_served_is_open(
-    retriever: Finder,
+    retriever: ApiRetriever,
     apis: dict[str, Api],
     task: str,
     made: list[tuple[str, dict[str, Any]]],
@@ -94,7 +97,7 @@ def test_what_no_call_served_is_open(
     assert left(retriever, apis, task, made) == open_
 
 
-def test_a_call_that_failed_serves_nothing(retriever: Finder, apis: dict[str, Api]) -> None:
+def test_a_call_that_failed_serves_nothing(retriever: ApiRetriever, apis: dict[str, Api]) -> None:
     failed = CallResult(
         api_id=CAPITAL, arguments={"country": "Peru"}, url="", status=404, response=None,
         error="not found", source="offline", seconds=0.0,

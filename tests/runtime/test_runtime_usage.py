@@ -15,10 +15,9 @@ import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
-from toolsrv_runtime.calls.exchange import Limits
-from toolsrv_runtime.calls.hosts import HostLimits, Hosts
-from toolsrv_runtime.calls.usage import DailyLimits, Usage
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
+from toolsrv_runtime.calls.exchange import CallLimits
+from toolsrv_runtime.calls.rate_limits import CallUsage, DailyLimits, HostLimiter, HostLimits
 
 HOST = "api.example.com"
 API = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{HOST}/a")
@@ -32,7 +31,7 @@ class Clock:
         return self.now
 
 
-def call(usage: Usage, *statuses: int, catalog: str = "", retries: int = 0) -> list[CallResult]:
+def call(usage: CallUsage, *statuses: int, catalog: str = "", retries: int = 0) -> list[CallResult]:
     """Return the results of one call for each status that the host answers with."""
     left = list(statuses)
 
@@ -41,11 +40,12 @@ def call(usage: Usage, *statuses: int, catalog: str = "", retries: int = 0) -> l
 
     async def main() -> list[CallResult]:
         network = Network(
-            transport=httpx.MockTransport(answer), hosts=Hosts(HostLimits(rate=0), usage=usage)
+            transport=httpx.MockTransport(answer),
+            hosts=HostLimiter(HostLimits(rate=0), usage=usage),
         )
-        limits = Limits(retries=retries, backoff_s=0.001)
+        limits = CallLimits(retries=retries, backoff_s=0.001)
         async with Caller(
-            transports={}, network=network, home=lambda _: Home(catalog), limits=limits
+            transports={}, network=network, home=lambda _: ApiOrigin(catalog), limits=limits
         ) as caller:
             return [await caller.call(API, {}) for _ in statuses[: len(statuses) - retries]]
 
@@ -54,12 +54,12 @@ def call(usage: Usage, *statuses: int, catalog: str = "", retries: int = 0) -> l
 
 def test_limits_are_read_and_the_nearest_one_counts() -> None:
     limits = DailyLimits.parse("500, API.example.com=50; catalog:Tools=7, mcp:files=3")
-    assert limits.of("other.example") == 500
-    assert limits.of("api.example.com.") == 50
-    assert limits.of("other.example", "tools") == 7
-    assert limits.of("api.example.com", "tools") == 50
-    assert limits.of("mcp:files") == 3
-    assert DailyLimits.parse("").of("a") == 0
+    assert limits.limit_for("other.example") == 500
+    assert limits.limit_for("api.example.com.") == 50
+    assert limits.limit_for("other.example", "tools") == 7
+    assert limits.limit_for("api.example.com", "tools") == 50
+    assert limits.limit_for("mcp:files") == 3
+    assert DailyLimits.parse("").limit_for("a") == 0
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "=5", "a=", "a:80=5", "http://a=5", "a/b=5", "*=5"])
@@ -70,7 +70,7 @@ def test_what_no_host_fits_is_no_limit(text: str) -> None:
 
 def test_a_host_is_called_so_often_and_opens_the_next_day(tmp_path: Path) -> None:
     clock = Clock()
-    usage = Usage(tmp_path / "u.sqlite3", DailyLimits(every=2), now=clock)
+    usage = CallUsage(tmp_path / "u.sqlite3", DailyLimits(every=2), now=clock)
     assert [one.kind for one in call(usage, 200, 200, 200)] == ["ok", "ok", "rate_limited"]
     refused = call(usage, 200)[0]
     assert (refused.status, refused.source) == (0, "live")
@@ -79,15 +79,15 @@ def test_a_host_is_called_so_often_and_opens_the_next_day(tmp_path: Path) -> Non
     assert usage.spent(HOST).left == 0
     clock.now += timedelta(minutes=2)
     assert call(usage, 200)[0].ok
-    assert usage.spent(HOST).words == "1 of 2 calls today, 1 left until 2026-11-29 00:00 UTC"
+    assert usage.spent(HOST).describe == "1 of 2 calls today, 1 left until 2026-11-29 00:00 UTC"
 
 
 def test_the_count_outlives_the_process_that_counted(tmp_path: Path) -> None:
     path = tmp_path / "u.sqlite3"
-    first = Usage(path, DailyLimits(every=1))
+    first = CallUsage(path, DailyLimits(every=1))
     assert first.take(HOST) is None
     first.close()
-    assert Usage(path, DailyLimits(every=1)).take(HOST) is not None
+    assert CallUsage(path, DailyLimits(every=1)).take(HOST) is not None
 
 
 def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
     taken: list[bool] = []
     program = (
         "import sys; from pathlib import Path\n"
-        "from toolsrv_runtime.calls.usage import DailyLimits, Usage\n"
+        "from toolsrv_runtime.calls.rate_limits import DailyLimits, Usage\n"
         "usage = Usage(Path(sys.argv[1]), DailyLimits(every=30))\n"
         "print(sum(usage.take('api.example.com') is None for _ in range(20)))\n"
     )
@@ -103,7 +103,7 @@ def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
         for _ in range(2)
     ]
-    usage = Usage(path, DailyLimits(every=30))
+    usage = CallUsage(path, DailyLimits(every=30))
 
     def take() -> None:
         taken.extend(usage.take(HOST) is None for _ in range(10))
@@ -119,10 +119,10 @@ def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
 
 
 def test_a_repeated_call_counts_and_keeps_its_first_end(tmp_path: Path) -> None:
-    usage = Usage(tmp_path / "u.sqlite3", DailyLimits(every=2))
+    usage = CallUsage(tmp_path / "u.sqlite3", DailyLimits(every=2))
     assert call(usage, 503, 200, retries=1)[0].ok
     assert usage.spent(HOST).calls == 2
-    usage = Usage(tmp_path / "v.sqlite3", DailyLimits(every=1))
+    usage = CallUsage(tmp_path / "v.sqlite3", DailyLimits(every=1))
     assert call(usage, 503, 200, retries=1)[0].status == 503
 
 
@@ -130,17 +130,17 @@ def test_where_nothing_can_be_counted_a_limit_refuses_and_else_the_log_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "u.sqlite3").mkdir()  # no file can be opened there
-    refused = call(Usage(tmp_path / "u.sqlite3", DailyLimits(every=5)), 200)[0]
+    refused = call(CallUsage(tmp_path / "u.sqlite3", DailyLimits(every=5)), 200)[0]
     assert refused.kind == "blocked_by_policy"
     assert "cannot be counted" in refused.error
     with caplog.at_level(logging.WARNING):
-        assert [one.ok for one in call(Usage(tmp_path / "u.sqlite3"), 200, 200)] == [True, True]
+        assert [one.ok for one in call(CallUsage(tmp_path / "u.sqlite3"), 200, 200)] == [True, True]
     assert sum("not counted" in one.message for one in caplog.records) == 1
 
 
 def test_the_last_success_of_an_api_is_kept(tmp_path: Path) -> None:
     clock = Clock()
-    usage = Usage(tmp_path / "u.sqlite3", now=clock)
+    usage = CallUsage(tmp_path / "u.sqlite3", now=clock)
     call(usage, 500)
     assert usage.last_successes([API.id]) == {}
     call(usage, 200)

@@ -13,16 +13,15 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.answers.write import answer_of, write_answer
-from toolsrv_runtime.engine.base import Engine, Piece, Reply
+from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.contract.format import Verifier
+from toolsrv_runtime.contract.models import Completion, Engine, Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.events import Event
-from toolsrv_runtime.formats import asides
-from toolsrv_runtime.formats.base import Verifier
-from toolsrv_runtime.outcome import Limits, Opinion, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.outcome import Event, Limits, Opinion, Outcome
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, build_format
+from toolsrv_runtime.toolbench.answer_writer import answer_of, write_answer
 
 Solve = Callable[..., Outcome]
 CAPITAL = "capital_city_for_country_facts"
@@ -125,11 +124,11 @@ def test_a_budget_that_is_over_before_it_leaves_the_answer(
 class Slow(ScriptedEngine):
     """Needs for ever to judge."""
 
-    def generate(self, prompt: Any, **given: Any) -> Reply:
+    def generate(self, prompt: Any, **given: Any) -> Completion:
         if "is proposed" in "".join(piece.text for piece in prompt):
             while not given["stop"].is_set():
                 time.sleep(0.005)
-            return Reply("", (), "stopped", 0, 0, 0)
+            return Completion("", (), "stopped", 0, 0, 0)
         return super().generate(prompt, **given)
 
 
@@ -174,7 +173,7 @@ class Failing(ScriptedEngine):
 
     fault: type[ModelError | ContextError] = ModelError
 
-    def generate(self, prompt: Any, **given: Any) -> Reply:
+    def generate(self, prompt: Any, **given: Any) -> Completion:
         if "is proposed" in "".join(piece.text for piece in prompt):
             raise self.fault("it cannot", hint="")
         return super().generate(prompt, **given)
@@ -220,11 +219,11 @@ def test_formats_say_whether_their_model_can_judge(loaded: tuple[Engine, Profile
 
 
 def test_a_real_model_is_held_to_the_shape_of_a_judgement(engine: Engine) -> None:
-    prompt = (Piece(asides.judge("It is Lima.", ["Lima"])), Piece("\n"))
+    prompt = (Piece(prompts.judgement_question("It is Lima.", ["Lima"])), Piece("\n"))
     reply = engine.generate(
-        prompt, grammar=asides.judgement_grammar(), max_tokens=asides.JUDGEMENT_TOKENS
+        prompt, grammar=prompts.judgement_grammar(), max_tokens=prompts.JUDGEMENT_TOKENS
     )
-    judged = asides.read_judgement(reply)
+    judged = prompts.read_judgement(reply)
     assert judged is not None
     assert judged.reason
 

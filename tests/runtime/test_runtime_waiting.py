@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.formats.base import Interrupted
+from toolsrv_runtime.agent.concurrency import run_in_thread, run_until_stopped
+from toolsrv_runtime.contract.format import Interrupted
 from toolsrv_runtime.stop import Stop
-from toolsrv_runtime.waiting import off_loop, until_stopped
 
 
 class Call:
@@ -52,7 +52,7 @@ def untold(main: Coroutine[Any, Any, None]) -> list[str]:
 def test_a_stopped_call_has_cleaned_up_when_the_wait_for_it_ends() -> None:
     async def main() -> None:
         call, stop = Call(), Stop()
-        waiting = asyncio.ensure_future(until_stopped(call(), stop))
+        waiting = asyncio.ensure_future(run_until_stopped(call(), stop))
         await call.began.wait()
         stop.set()
         await call.cancelled.wait()
@@ -67,7 +67,7 @@ def test_a_stopped_call_has_cleaned_up_when_the_wait_for_it_ends() -> None:
 def test_a_call_whose_caller_is_cancelled_has_cleaned_up_too() -> None:
     async def main() -> None:
         call = Call()
-        waiting = asyncio.ensure_future(until_stopped(call(), Stop()))
+        waiting = asyncio.ensure_future(run_until_stopped(call(), Stop()))
         await call.began.wait()
         waiting.cancel()
         await call.cancelled.wait()
@@ -82,7 +82,7 @@ def test_a_call_whose_caller_is_cancelled_has_cleaned_up_too() -> None:
 def test_a_caller_that_is_cancelled_while_a_call_is_stopped_is_told_so() -> None:
     async def main() -> None:
         call, stop = Call(), Stop()
-        waiting = asyncio.ensure_future(until_stopped(call(), stop))
+        waiting = asyncio.ensure_future(run_until_stopped(call(), stop))
         await call.began.wait()
         stop.set()
         await call.cancelled.wait()
@@ -103,7 +103,7 @@ def test_a_thread_is_waited_for_however_often_its_caller_is_cancelled() -> None:
             door.wait()
             raise RuntimeError("stopped")
 
-        waiting = asyncio.ensure_future(off_loop(work, stop))
+        waiting = asyncio.ensure_future(run_in_thread(work, stop))
         await asyncio.to_thread(began.wait)
         left = []
         for _ in range(3):
@@ -121,8 +121,8 @@ def test_a_thread_is_waited_for_however_often_its_caller_is_cancelled() -> None:
 
 def test_what_a_thread_returns_or_raises_comes_out() -> None:
     async def main() -> None:
-        assert await off_loop(lambda: 3, Stop()) == 3
+        assert await run_in_thread(lambda: 3, Stop()) == 3
         with pytest.raises(ZeroDivisionError):
-            await off_loop(lambda: 1 // 0, Stop())
+            await run_in_thread(lambda: 1 // 0, Stop())
 
     assert untold(main()) == []

@@ -23,7 +23,7 @@ from toolsrv_runtime.values import arithmetic
     ],
 )
 def test_what_a_calculator_does_is_told_as_it_takes_it(task: str, expression: str) -> None:
-    found = arithmetic.find(as_sums(task))
+    found = arithmetic.find_arithmetic(as_sums(task))
     assert [one.expression for one in found if one.is_plain] == [expression]
 
 
@@ -42,4 +42,4 @@ def test_what_a_calculator_does_is_told_as_it_takes_it(task: str, expression: st
 )
 def test_everything_else_stays_as_it_is(task: str) -> None:
     assert as_sums(task) == task
-    assert not arithmetic.find(task)
+    assert not arithmetic.find_arithmetic(task)

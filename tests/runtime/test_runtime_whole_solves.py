@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.outcome import Limits, Outcome
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]

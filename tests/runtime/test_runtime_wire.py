@@ -16,8 +16,8 @@ from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.auth import authorize
-from toolsrv_runtime.calls.request import Outgoing, build
+from toolsrv_runtime.calls.credentials import authorize
+from toolsrv_runtime.calls.request import OutgoingRequest, build_request
 from toolsrv_runtime.errors import ArgumentError
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -46,8 +46,8 @@ def body(schema: dict[str, Any], media: str, **more: Any) -> Api:
     return read({"requestBody": {"required": True, "content": content}})
 
 
-def call(api: Api, arguments: dict[str, Any]) -> Outgoing:
-    return build(api, args.bind(api, arguments))
+def call(api: Api, arguments: dict[str, Any]) -> OutgoingRequest:
+    return build_request(api, args.bind(api, arguments))
 
 
 def parameter(place: str, schema: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def test_a_key_in_the_query_leaves_the_rest_as_it_is() -> None:
     outgoing = call(api, {"v": [1, "a b"]})
     url = authorize(api, outgoing, lambda _: "K&1").url
     assert url.query == b"v=1,a%20b&api_key=K%261"
-    own = Outgoing("GET", httpx.URL("https://api.test/x?a=b+c&api%5Fkey=mine&d=%2c"))
+    own = OutgoingRequest("GET", httpx.URL("https://api.test/x?a=b+c&api%5Fkey=mine&d=%2c"))
     assert authorize(api, own, lambda _: "K").url.query == b"a=b+c&d=%2c&api_key=K"
 
 
@@ -268,7 +268,7 @@ def test_a_form_writes_json_where_its_encoding_says_so() -> None:
     assert got.content == b"o=%7B%22a%22%3A1%7D&l=%5B1%2C2%5D&p=a/b%26"
 
 
-def parts(request: Outgoing) -> list[tuple[str, str | None, str | None, bytes]]:
+def parts(request: OutgoingRequest) -> list[tuple[str, str | None, str | None, bytes]]:
     """Name, file name, media type and content of each part, as Python's own reader has them."""
     head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
     found = []

@@ -200,7 +200,7 @@ async def _in_memory(folder: Path, era: str) -> AsyncIterator[Any]:
 
     from mcp import Client
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
 
     settings = load({"data_dir": str(folder)}).settings
     bench = runpy.run_path(str(SCRIPTED))["scripted_bench"](settings)

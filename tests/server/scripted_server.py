@@ -15,9 +15,16 @@ from collections.abc import Sequence
 
 from toolsrv.settings import Settings, load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
+from toolsrv_runtime.contract.models import (
+    Completion,
+    Engine,
+    OptionScores,
+    Prompt,
+    Sampling,
+    SpecialTokens,
+)
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
 
 
@@ -55,7 +62,7 @@ class TaskEngine:
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         stop: Stop | None = None,
         excluded: Sequence[str] = (),
-    ) -> Reply:
+    ) -> Completion:
         """Reply from the script that the task names."""
         text = "".join(piece.text for piece in prompt)
         engine = self._slow if "SLOW" in text else self._fast
@@ -76,7 +83,7 @@ class TaskEngine:
             excluded=excluded,
         )
 
-    def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
+    def score(self, prompt: Prompt, options: Sequence[str]) -> OptionScores:
         """Find all options equally likely."""
         return self._fast.score(prompt, options)
 

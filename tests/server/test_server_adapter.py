@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from tests.runtime.lora_files import factors, write_gguf_adapter, write_peft
 
-from toolsrv.merged import KEPT
+from toolsrv.model_loading import KEPT
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 
@@ -110,7 +110,7 @@ def test_two_at_once_merge_an_adapter_once(base: Path, tmp_path: Path, data_dir:
     shapes = {"model.layers.0.self_attn.q_proj": (32, 32)}
     folder = write_peft(tmp_path / "peft", factors(shapes, 2), rank=2, alpha=4)
     code = (
-        "import sys; from pathlib import Path; from toolsrv.merged import merged_model\n"
+        "import sys; from pathlib import Path; from toolsrv.model_loading import merged_model\n"
         "base, folder, data = map(Path, sys.argv[1:])\n"
         "found = merged_model(base, folder, data, lambda *_: print('merging', flush=True))\n"
         "print(found)"

@@ -13,9 +13,8 @@ from click.testing import Result
 
 from toolsrv.cli.session import Session
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.answers.model import CotAnswer, DfsAnswer
-from toolsrv_runtime.answers.read import read_answer, tree_of
 from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.toolbench.answer_files import CotAnswer, DfsAnswer, read_answer, tree_of
 
 Run = Callable[..., Result]
 SCRIPTED = Path(__file__).parent / "scripted_server.py"

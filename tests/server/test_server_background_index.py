@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from toolsrv.cli import storing
+from toolsrv.cli.catalog import storing
 from toolsrv_registry.build_progress import Building, BuildProgress
 
 Run = Callable[..., Result]

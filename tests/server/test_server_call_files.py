@@ -16,11 +16,11 @@ from click.testing import Result
 from mcp import Client
 from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink
 
-from toolsrv import call_files
-from toolsrv.mcp_server.build import build_server
+from toolsrv.calls import files as call_files
+from toolsrv.mcp_server.server import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.calls.attachment import Attachment
+from toolsrv_runtime.calls.response_body import Attachment
 
 Run = Callable[..., Result]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
@@ -166,11 +166,13 @@ def test_the_folder_of_files_keeps_within_its_limits(
 ) -> None:
     monkeypatch.setattr(call_files, "MOST_FILES", 3)
     for number in range(5):
-        call_files.keep_file(tmp_path, Attachment.of(bytes([number]), "", f"{number}.bin"), "a/b/c")
+        call_files.keep_file(
+            tmp_path, Attachment.from_bytes(bytes([number]), "", f"{number}.bin"), "a/b/c"
+        )
     assert len(list((tmp_path / "files").iterdir())) == 3
     assert (tmp_path / "files" / "4.bin").exists()
     monkeypatch.setattr(call_files, "MOST_BYTES", 10)
-    call_files.keep_file(tmp_path, Attachment.of(b"123456789", "", "last.bin"), "a/b/c")
+    call_files.keep_file(tmp_path, Attachment.from_bytes(b"123456789", "", "last.bin"), "a/b/c")
     assert sum(one.stat().st_size for one in (tmp_path / "files").iterdir()) <= 10
 
 

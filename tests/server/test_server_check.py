@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from toolsrv.cli.check_view import duration, progress_line
+from toolsrv.cli.catalog.check import duration, progress_line
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.store import Store
-from toolsrv_runtime.check.checker import BATCH
-from toolsrv_runtime.check.tally import Tally
+from toolsrv_runtime.check.checker import BATCH, CheckProgress
 
 FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
@@ -265,7 +264,7 @@ def test_ctrl_c_ends_a_check_cleanly_and_says_how_to_go_on(
 
 
 def test_progress_tells_speed_and_time_left() -> None:
-    line = progress_line(Tally(total=1200, done=300, seconds=60.0))
+    line = progress_line(CheckProgress(total=1200, done=300, seconds=60.0))
     assert line.startswith("300 of 1,200 APIs")
     assert "5.0/s" in line
     assert "3 min left" in line

@@ -13,13 +13,17 @@ import pytest
 import yaml
 from click.testing import Result
 
-from toolsrv.clients.known import CLIENTS
-from toolsrv.clients.machine import Machine, System
-from toolsrv.clients.places import PROJECT
-from toolsrv.clients.printed import PRINTED
-from toolsrv.clients.register import BACKUP, connecting, disconnecting
-from toolsrv.clients.registrations import Examiner, Registration, Verdict
-from toolsrv.clients.started import Start, address_of, is_ours, start_of
+from toolsrv.clients.known import (
+    CLIENTS,
+    PASTED_CONFIGS,
+    ServerCommand,
+    is_toolsrv_entry,
+    server_command,
+    server_url,
+)
+from toolsrv.clients.places import PROJECT, Machine, System
+from toolsrv.clients.register import BACKUP, registration_change, removal_change
+from toolsrv.clients.registrations import Examiner, Registration, RegistrationStatus
 from toolsrv_registry.errors import DataError, UsageError
 
 Run = Callable[..., Result]
@@ -131,8 +135,8 @@ def machine(home: Path, system: System = "linux") -> Machine:
 def test_an_entry_is_in_the_clients_own_words(client: str) -> None:
     entry = CLIENTS[client].entry(EXE, ARGS, ENV, HOME)
     assert entry == STDIO[client]
-    assert start_of(entry) == Start(str(EXE), ARGS, ENV)
-    assert is_ours(entry)
+    assert server_command(entry) == ServerCommand(str(EXE), ARGS, ENV)
+    assert is_toolsrv_entry(entry)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -143,8 +147,8 @@ def test_an_entry_on_http_is_in_the_clients_own_words_or_refused(client: str) ->
         return
     entry = CLIENTS[client].http_entry(URL, HEADERS)
     assert entry == HTTP[client]
-    assert address_of(entry) == URL
-    assert is_ours(entry, named=True)
+    assert server_url(entry) == URL
+    assert is_toolsrv_entry(entry, named=True)
 
 
 @pytest.mark.parametrize("client", PLACES)
@@ -228,12 +232,12 @@ def test_a_file_is_given_back_byte_for_byte(client: str, tmp_path: Path) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         try:
-            connecting(one, at, ARGS, program=EXE).write()
+            registration_change(one, at, ARGS, program=EXE).write()
         except DataError:  # a form that is refused is left alone
             assert path.read_bytes() == content, text
             continue
-        connecting(one, at, ("serve",), env=ENV, program=EXE).write()  # renewed
-        disconnecting(one, at).write()
+        registration_change(one, at, ("serve",), env=ENV, program=EXE).write()  # renewed
+        removal_change(one, at).write()
         assert path.read_bytes() == content, text
 
 
@@ -245,18 +249,18 @@ def test_where_there_was_no_file_none_stays_also_beside_an_old_backup(
     path = one.path(at)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_name(path.name + BACKUP).write_bytes(b"")  # of a file that its user deleted since
-    connecting(one, at, ARGS, program=EXE).write()
-    disconnecting(one, at).write()
+    registration_change(one, at, ARGS, program=EXE).write()
+    removal_change(one, at).write()
     assert list(path.parent.iterdir()) == []
 
 
 def test_what_came_since_stays(tmp_path: Path) -> None:
     one, at = CLIENTS["cursor"], machine(tmp_path)
-    connecting(one, at, ARGS, program=EXE).write()
+    registration_change(one, at, ARGS, program=EXE).write()
     document = json.loads(one.path(at).read_text("utf-8"))
     document["mcpServers"]["other"] = {"command": "x"}
     one.path(at).write_text(json.dumps(document), "utf-8")
-    disconnecting(one, at).write()
+    removal_change(one, at).write()
     assert json.loads(one.path(at).read_text("utf-8")) == {
         "mcpServers": {"other": {"command": "x"}}
     }
@@ -337,20 +341,20 @@ def test_an_http_entry_has_the_token_that_the_server_keeps(
 
 
 def test_what_cannot_be_written_is_shown_to_be_pasted() -> None:
-    start = Start("/a b/toolsrv", ("--data-dir", "$HOME/x", "serve"), ENV)
-    texts = {name: one.text(start) for name, one in PRINTED.items()}
+    start = ServerCommand("/a b/toolsrv", ("--data-dir", "$HOME/x", "serve"), ENV)
+    texts = {name: one.text(start) for name, one in PASTED_CONFIGS.items()}
     pasted = json.loads(texts["jetbrains"])["mcpServers"]["toolsrv"]
-    assert start_of(pasted) == start
+    assert server_command(pasted) == start
     (listed,) = yaml.safe_load(texts["continue"])["mcpServers"]
-    assert (listed["name"], start_of(listed)) == ("toolsrv", start)
+    assert (listed["name"], server_command(listed)) == ("toolsrv", start)
     chat = yaml.safe_load(texts["librechat"])["mcpServers"]["toolsrv"]
-    assert (chat["type"], start_of(chat)) == ("stdio", start)
+    assert (chat["type"], server_command(chat)) == ("stdio", start)
     assert "'/a b/toolsrv'" in texts["crush"]
     assert "'$HOME/x'" in texts["crush"]
     assert "serve --http" in texts["open-webui"]
 
 
-@pytest.mark.parametrize("client", PRINTED)
+@pytest.mark.parametrize("client", PASTED_CONFIGS)
 def test_showing_writes_nothing(client: str, run: Run, home: Path) -> None:
     done = run("connect", client)
     assert done.exit_code == 0
@@ -359,7 +363,7 @@ def test_showing_writes_nothing(client: str, run: Run, home: Path) -> None:
 
 
 def test_an_address_of_an_entry_is_asked_whether_toolsrv_is_there(tmp_path: Path) -> None:
-    def served(answer: bytes) -> Verdict:
+    def served(answer: bytes) -> RegistrationStatus:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 self.send_response(200 if self.path == "/health" else 404)

@@ -16,10 +16,15 @@ from click.testing import Result
 
 from toolsrv.cli.connect import this_machine
 from toolsrv.clients import jsonc
-from toolsrv.clients.known import CLIENTS
-from toolsrv.clients.machine import Machine, System
-from toolsrv.clients.register import BACKUP, command, connecting, disconnecting, registered
-from toolsrv.clients.started import Start, start_of
+from toolsrv.clients.known import CLIENTS, ServerCommand, server_command
+from toolsrv.clients.places import Machine, System
+from toolsrv.clients.register import (
+    BACKUP,
+    command,
+    registered,
+    registration_change,
+    removal_change,
+)
 from toolsrv_registry.errors import DataError, UsageError
 
 Run = Callable[..., Result]
@@ -120,7 +125,7 @@ def test_an_entry_comes_and_goes_and_nothing_else_changes(client: str, tmp_path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(before(client), "utf-8")
     path.chmod(0o640)
-    change = connecting(one, at)
+    change = registration_change(one, at)
     assert "toolsrv" in change.diff()
     assert change.write() == path.with_name(path.name + BACKUP)
     text = path.read_text("utf-8")
@@ -129,22 +134,22 @@ def test_an_entry_comes_and_goes_and_nothing_else_changes(client: str, tmp_path:
     servers = parsed(client, text)[one.keys[0]]
     assert next(iter(servers)) == "other" or client == "goose"
     assert servers["toolsrv"] == one.entry(command(), ("serve",), home=at.home)
-    assert not connecting(one, at).needed
-    disconnecting(one, at).write()
+    assert not registration_change(one, at).needed
+    removal_change(one, at).write()
     assert path.read_text("utf-8") == before(client)
-    assert not disconnecting(one, at).needed
+    assert not removal_change(one, at).needed
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path)
-    assert connecting(one, at).write() is None
+    assert registration_change(one, at).write() is None
     text = one.path(at).read_text("utf-8")
     assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(
         command(), ("serve",), home=at.home
     )
     assert not POSIX or one.path(at).stat().st_mode & 0o777 == 0o600
-    disconnecting(one, at).write()
+    removal_change(one, at).write()
     assert not one.path(at).exists()
     assert list(one.path(at).parent.iterdir()) == []
 
@@ -152,8 +157,8 @@ def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_old_entry_of_ours_is_renewed(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path)
-    connecting(one, at, ["serve", "--model", "old.gguf"]).write()
-    connecting(one, at).write()
+    registration_change(one, at, ["serve", "--model", "old.gguf"]).write()
+    registration_change(one, at).write()
     text = one.path(at).read_text("utf-8")
     assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(
         command(), ("serve",), home=at.home
@@ -180,7 +185,7 @@ def test_a_damaged_file_is_refused_and_says_where(
     one.path(at).parent.mkdir(parents=True, exist_ok=True)
     one.path(at).write_text(text)
     with pytest.raises(UsageError, match=place):
-        connecting(one, at)
+        registration_change(one, at)
     assert one.path(at).read_text() == text
 
 
@@ -189,14 +194,14 @@ def test_a_form_beyond_a_safe_change_is_refused(tmp_path: Path) -> None:
     one.path(at).parent.mkdir(parents=True)
     one.path(at).write_text('mcp_servers = { other = { command = "x" } }\n')
     with pytest.raises(DataError, match="safely"):
-        connecting(one, at)
+        registration_change(one, at)
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     one, at = CLIENTS["claude-code"], machine(tmp_path)
     one.path(at).write_bytes('{"a": "é"}'.encode("latin-1"))
     with pytest.raises(UsageError, match="UTF-8"):
-        connecting(one, at)
+        registration_change(one, at)
 
 
 @pytest.mark.skipif(not POSIX, reason="on Windows a link needs a privilege")
@@ -204,7 +209,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     one, at = CLIENTS["claude-code"], machine(tmp_path)
     (tmp_path / "real.json").write_text("{}")
     one.path(at).symlink_to(tmp_path / "real.json")
-    connecting(one, at).write()
+    registration_change(one, at).write()
     assert one.path(at).is_symlink()
     assert "toolsrv" in (tmp_path / "real.json").read_text()
 
@@ -214,8 +219,8 @@ def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
     one.path(at).parent.mkdir(parents=True)
     text = (JSON % "mcpServers").replace("\n", "\r\n").encode()
     one.path(at).write_bytes(text)
-    connecting(one, at).write()
-    disconnecting(one, at).write()
+    registration_change(one, at).write()
+    removal_change(one, at).write()
     assert one.path(at).read_bytes() == text
 
 
@@ -314,16 +319,16 @@ def test_an_entry_of_another_program_is_replaced_only_when_told_and_comes_back(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
     with pytest.raises(UsageError, match="/opt/mine") as refused:
-        connecting(one, at)
+        registration_change(one, at)
     assert "--replace" in refused.value.hint
-    assert not disconnecting(one, at).needed
+    assert not removal_change(one, at).needed
     assert not registered(one, at)
-    connecting(one, at, replace=True).write()
-    connecting(one, at, ["serve", "--model", "m.gguf"]).write()
+    registration_change(one, at, replace=True).write()
+    registration_change(one, at, ["serve", "--model", "m.gguf"]).write()
     assert registered(one, at)
     if edited:  # by its user, since
         path.write_text(path.read_text("utf-8") + "\n", "utf-8")
-    disconnecting(one, at).write()
+    removal_change(one, at).write()
     got, was = (parsed(client, now) for now in (path.read_text("utf-8"), text))
     assert got == was
     assert path.with_name(path.name + BACKUP).read_text("utf-8") == text
@@ -335,10 +340,10 @@ def test_a_former_entry_that_was_removed_since_stays_removed(tmp_path: Path) -> 
     path = one.path(at)
     path.parent.mkdir(parents=True)
     path.write_text(foreign("cursor"), "utf-8")
-    connecting(one, at, replace=True).write()
+    registration_change(one, at, replace=True).write()
     path.write_text('{"mcpServers": {}}', "utf-8")
-    connecting(one, at).write()
-    disconnecting(one, at).write()
+    registration_change(one, at).write()
+    removal_change(one, at).write()
     assert json.loads(path.read_text("utf-8")) == {"mcpServers": {}}
 
 
@@ -475,21 +480,21 @@ def test_the_command_line_writes_every_file_of_a_client(
 def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path, "win32")
     arguments = ("--data-dir", FOLDER, "serve")
-    connecting(one, at, arguments, program=PROGRAM).write()
+    registration_change(one, at, arguments, program=PROGRAM).write()
     entry = parsed(client, one.path(at).read_text("utf-8"))[one.keys[0]]["toolsrv"]
-    assert start_of(entry) == Start(str(PROGRAM), arguments)
+    assert server_command(entry) == ServerCommand(str(PROGRAM), arguments)
     assert registered(one, at)
-    assert not connecting(one, at, arguments, program=PROGRAM).needed
+    assert not registration_change(one, at, arguments, program=PROGRAM).needed
     other = {"command": str(PROGRAM.with_name("other.exe")), "args": [FOLDER]}
-    again = connecting(one, at, ("serve",), program=PROGRAM)
+    again = registration_change(one, at, ("serve",), program=PROGRAM)
     again.write()
-    disconnecting(one, at).write()
+    removal_change(one, at).write()
     assert not registered(one, at)
     if one.form == "json":
         text = jsonc.with_entry("", (*one.keys, "other"), other)
         one.path(at).write_text(text, "utf-8")
-        connecting(one, at, arguments, program=PROGRAM).write()
-        disconnecting(one, at).write()
+        registration_change(one, at, arguments, program=PROGRAM).write()
+        removal_change(one, at).write()
         kept = parsed(client, one.path(at).read_text("utf-8"))
         assert kept[one.keys[0]] == {"other": other}
 
@@ -529,8 +534,8 @@ def test_a_file_without_servers_counts_as_an_empty_table(
         text = mark + form.replace("%s", one.keys[0]).replace("\n", line_end)
         path.write_bytes(text.encode())
         assert not registered(one, at)
-        assert not disconnecting(one, at).needed
-        connecting(one, at).write()
+        assert not removal_change(one, at).needed
+        registration_change(one, at).write()
         new = path.read_bytes().decode()
         assert new.startswith(mark)
         document = parsed(client, new.removeprefix("\ufeff"))
@@ -540,7 +545,7 @@ def test_a_file_without_servers_counts_as_an_empty_table(
         assert {key for key in document if key != one.keys[0]} <= {"a"}
         for comment in ("// nothing yet", "/* a */", "// b", "# nothing yet", "# x", "# a", "# b"):
             assert (comment in new) is (comment in text), (text, new)
-        disconnecting(one, at).write()
+        removal_change(one, at).write()
         assert not registered(one, at)
         path.with_name(path.name + BACKUP).unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.server import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool

@@ -86,7 +86,7 @@ async def over(
     elif transport == "memory":
         from mcp import Client
 
-        from toolsrv.mcp_server.build import build_server
+        from toolsrv.mcp_server.server import build_server
         from toolsrv.settings import load
 
         settings = load({"data_dir": str(data_dir), "own_hosts": own}).settings

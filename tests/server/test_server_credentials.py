@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from toolsrv.fixed_values import FIXED_FILE
-from toolsrv.key_store import key_name
+from toolsrv.calls.catalog_files import FIXED_FILE
+from toolsrv.calls.keys import key_name
 from toolsrv.mcp_server.results import success
 from toolsrv.mcp_server.texts import render
-from toolsrv.readiness import Readiness
-from toolsrv.run_record import RunRecord
-from toolsrv.run_views import RunView, record_view
-from toolsrv.views import api_view
+from toolsrv.runs.records import RunRecord
+from toolsrv.views.apis import api_view
+from toolsrv.views.readiness import Readiness
+from toolsrv.views.runs import RunView, record_view
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Limits, Outcome, Usage

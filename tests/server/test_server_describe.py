@@ -10,8 +10,8 @@ from typing import Any
 from click.testing import Result
 from jsonschema import Draft202012Validator
 
-from toolsrv.mcp_server import brief, texts
-from toolsrv.views import DescribeView, api_view
+from toolsrv.mcp_server import results, texts
+from toolsrv.views.apis import DescribeView, api_view
 from toolsrv_registry.api import Api, Parameter
 
 Run = Callable[..., Result]
@@ -66,15 +66,17 @@ def _api(fields: int) -> Api:
 
 def test_fields_and_schema_of_a_result_stay_within_its_size() -> None:
     small = DescribeView(apis=(api_view(_api(3), schema=True),), not_found=())
-    kept = brief.within(small, 8_000)
+    kept = results.fit_to_limit(small, 8_000)
     assert kept.apis[0].arguments_schema is not None
     assert "field2 (any)" in texts.describe_text(kept)
     large = DescribeView(apis=(api_view(_api(900), schema=True),), not_found=())
-    cut = brief.within(large, 8_000)
-    assert brief.size(cut) <= 8_000
+    cut = results.fit_to_limit(large, 8_000)
+    assert results.rendered_bytes(cut) <= 8_000
     assert cut.apis[0].arguments_schema is None
     assert "no room" in cut.next_step
     assert "deep (object)" in texts.describe_text(cut)
-    some = brief.within(DescribeView(apis=(api_view(_api(60), schema=True),), not_found=()), 8_000)
+    some = results.fit_to_limit(
+        DescribeView(apis=(api_view(_api(60), schema=True),), not_found=()), 8_000
+    )
     assert some.apis[0].arguments_schema is not None  # without its texts
     assert "word" not in json.dumps(some.apis[0].arguments_schema)

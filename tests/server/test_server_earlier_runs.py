@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from toolsrv.earlier_runs import MOST_RUNS, earlier_runs
-from toolsrv.run_record import RunRecord
-from toolsrv.run_store import RunStore
+from toolsrv.runs.records import MOST_RUNS, RunRecord, earlier_runs
+from toolsrv.runs.store import RunStore
 from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_runtime import outcome as out
 

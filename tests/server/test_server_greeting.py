@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from toolsrv import greeting
-from toolsrv.greeting import Greeter, greeting_file
+from toolsrv.mcp_server import handshake_cache
+from toolsrv.mcp_server.handshake_cache import CachedHandshake, handshake_cache_file
 
 Wire = Callable[..., dict[str, Any]]
 
@@ -92,7 +92,7 @@ def leave(process: subprocess.Popen[str]) -> str:
 
 
 def kept_files(data_dir: Path) -> list[Path]:
-    return list((data_dir / greeting.FOLDER).glob("*.json"))
+    return list((data_dir / handshake_cache.FOLDER).glob("*.json"))
 
 
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
@@ -165,18 +165,18 @@ def test_a_damaged_file_is_made_anew(
 def test_a_folder_that_cannot_be_written_to_is_left_alone(
     ready_dir: Path, wire: Wire, serve: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    (ready_dir / greeting.FOLDER).write_text("in the way")
+    (ready_dir / handshake_cache.FOLDER).write_text("in the way")
     process = serve()
     assert "result" in wire(process, INITIALIZE)
     leave(process)
-    assert (ready_dir / greeting.FOLDER).read_text() == "in the way"
+    assert (ready_dir / handshake_cache.FOLDER).read_text() == "in the way"
 
 
 def test_the_answers_belong_to_program_settings_and_catalogs(
     ready_dir: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def name() -> str:
-        file = greeting_file({})
+        file = handshake_cache_file({})
         assert file is not None
         return file.name
 
@@ -197,7 +197,7 @@ def test_the_answers_belong_to_program_settings_and_catalogs(
     assert len(set(names)) == len(names)
 
     (ready_dir / "registry.sqlite3").write_bytes(b"no database" * 100)
-    assert greeting_file({}) is None
+    assert handshake_cache_file({}) is None
 
 
 class Hearing:
@@ -205,7 +205,7 @@ class Hearing:
 
     def __init__(self, file: Path, *lines: str) -> None:
         self._read, self._write = os.pipe()
-        self.greeter = Greeter(lines, self._write, file)
+        self.greeter = CachedHandshake(lines, self._write, file)
         self.greeter.start()
         self._lines = lines
 
@@ -225,7 +225,7 @@ def line(message: dict[str, Any]) -> str:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """A file that has answers to both openings."""
-    path = tmp_path / greeting.FOLDER / "one.json"
+    path = tmp_path / handshake_cache.FOLDER / "one.json"
     for opening in OPENINGS.values():
         hearing = Hearing(path, *map(line, opening))
         assert hearing.said() == []
@@ -271,9 +271,9 @@ def test_requests_are_known_again_whoever_sends_them(file: Path) -> None:
             ]
             for n in (900, 960, 990, 5_000)
         ),
-        [line({**INITIALIZE, "params": {"padding": "x" * greeting.LINE_LIMIT}})],
+        [line({**INITIALIZE, "params": {"padding": "x" * handshake_cache.LINE_LIMIT}})],
         [
-            *[line({"id": n, "method": "ping"}) for n in range(greeting.OPENING_LINES)],
+            *[line({"id": n, "method": "ping"}) for n in range(handshake_cache.OPENING_LINES)],
             line(INITIALIZE),
         ],
     ],
@@ -290,7 +290,7 @@ def test_an_id_that_comes_twice_is_answered_once(file: Path) -> None:
 
 
 def test_errors_are_never_kept(tmp_path: Path) -> None:
-    path = tmp_path / greeting.FOLDER / "one.json"
+    path = tmp_path / handshake_cache.FOLDER / "one.json"
     hearing = Hearing(path, line(DISCOVER))
     assert hearing.said() == []
     assert not hearing.greeter.has_answered(DISCOVER["id"], None)
@@ -298,11 +298,11 @@ def test_errors_are_never_kept(tmp_path: Path) -> None:
 
 
 def test_the_oldest_files_go(tmp_path: Path) -> None:
-    for number in range(greeting.KEPT + 3):
-        path = tmp_path / greeting.FOLDER / f"{number}.json"
+    for number in range(handshake_cache.KEPT + 3):
+        path = tmp_path / handshake_cache.FOLDER / f"{number}.json"
         hearing = Hearing(path, line(DISCOVER))
         hearing.said()
         hearing.greeter.has_answered(DISCOVER["id"], {"number": number})
         os.utime(path, (number, number))
     left = sorted(int(one.stem) for one in path.parent.iterdir())
-    assert left == list(range(3, greeting.KEPT + 3))
+    assert left == list(range(3, handshake_cache.KEPT + 3))

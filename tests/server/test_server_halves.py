@@ -11,16 +11,22 @@ from typing import Any
 
 import pytest
 
-from toolsrv import run_views
 from toolsrv.mcp_server import results
-from toolsrv.mcp_server.run_list import RunLine, RunsView
-from toolsrv.mcp_server.show import NodePart, TreePart
-from toolsrv.search_view import HitView, SearchView
+from toolsrv.mcp_server.run_pages import NodePart, RunLine, RunsView, TreePart
 from toolsrv.trees.shown import ShownNode
-from toolsrv.views import ApiView, CallView, DescribeView, MissingView, ParameterView, call_view
+from toolsrv.views import runs as run_views
+from toolsrv.views.apis import (
+    ApiView,
+    CallView,
+    DescribeView,
+    MissingView,
+    ParameterView,
+    call_view,
+)
+from toolsrv.views.search import HitView, SearchView
 from toolsrv.workbench import Workbench
 from toolsrv_runtime import outcome as out
-from toolsrv_runtime.calls.result import KINDS, CallResult, Consent, Kind
+from toolsrv_runtime.calls.result import RESULT_KINDS, CallResult, Consent, ResultKind
 
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 HALVES = runpy.run_path(str(Path(__file__).parent / "halves.py"))
@@ -135,8 +141,8 @@ async def test_both_halves_say_the_same_over_every_transport(connect: Connect) -
         check(await client.call_tool("search_apis", {"query": "time", "limit": 99}))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_call_of_every_kind_says_the_same_twice(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", RESULT_KINDS)
+def test_a_call_of_every_kind_says_the_same_twice(kind: ResultKind) -> None:
     consent = Consent(
         api_id="C/t/a", method="POST", host="h.example", path="/p", arguments={"n": 7}, reason="why"
     )

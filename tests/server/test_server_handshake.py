@@ -10,8 +10,8 @@ import pytest
 
 import toolsrv
 from toolsrv.clients.handshake import REVISIONS, bare_environment, shake_hands
+from toolsrv.clients.known import ServerCommand, is_toolsrv_entry, server_command, server_url
 from toolsrv.clients.register import command
-from toolsrv.clients.started import Start, address_of, is_ours, start_of
 from toolsrv_registry.errors import DataError
 
 ANSWER = """
@@ -23,13 +23,15 @@ for line in sys.stdin:
 """
 
 
-def server(code: str, **env: str) -> Start:
-    return Start(sys.executable, ("-c", code), env)
+def server(code: str, **env: str) -> ServerCommand:
+    return ServerCommand(sys.executable, ("-c", code), env)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_our_own_server_answers_in_every_version(ready_dir: Path, revision: str) -> None:
-    heard = shake_hands(Start(str(command()), ("--data-dir", str(ready_dir), "serve")), revision)
+    heard = shake_hands(
+        ServerCommand(str(command()), ("--data-dir", str(ready_dir), "serve")), revision
+    )
     assert (heard.server, heard.version, heard.tools) == ("toolsrv", toolsrv.__version__, 8)
     assert heard.seconds > 0
 
@@ -52,7 +54,7 @@ def test_what_is_wrong_with_a_server_is_told(code: str, told: str) -> None:
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be started"):
-        shake_hands(Start(str(tmp_path / "none"), ("serve",)))
+        shake_hands(ServerCommand(str(tmp_path / "none"), ("serve",)))
 
 
 def test_a_server_gets_the_variables_of_its_entry_and_few_others(
@@ -81,8 +83,8 @@ def test_a_server_gets_the_variables_of_its_entry_and_few_others(
     ],
 )  # fmt: skip
 def test_an_entry_is_read_in_any_clients_words(entry: dict[str, object]) -> None:
-    assert start_of(entry) == Start("/v/bin/toolsrv", ("serve",), {"A": "b"})
-    assert is_ours(entry)
+    assert server_command(entry) == ServerCommand("/v/bin/toolsrv", ("serve",), {"A": "b"})
+    assert is_toolsrv_entry(entry)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +93,14 @@ def test_an_entry_is_read_in_any_clients_words(entry: dict[str, object]) -> None
      {"command": "toolsrv", "args": "serve"}, {"command": "toolsrv"}, {"transport": {}}],
 )  # fmt: skip
 def test_what_is_no_entry_of_ours_is_none(entry: object) -> None:
-    assert not is_ours(entry)
-    assert not is_ours(entry, named=True)
+    assert not is_toolsrv_entry(entry)
+    assert not is_toolsrv_entry(entry, named=True)
 
 
 def test_an_address_is_ours_under_our_name_and_on_this_machine_only() -> None:
     here = {"type": "http", "url": "http://127.0.0.1:8765/mcp"}
-    assert address_of(json.loads(json.dumps(here))) == here["url"]
-    assert is_ours(here, named=True)
-    assert not is_ours(here)
+    assert server_url(json.loads(json.dumps(here))) == here["url"]
+    assert is_toolsrv_entry(here, named=True)
+    assert not is_toolsrv_entry(here)
     for other in ("https://example.com/mcp", "http://127.0.0.1:8765/other", "http://[::1/mcp"):
-        assert not is_ours({"url": other}, named=True)
+        assert not is_toolsrv_entry({"url": other}, named=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from toolsrv.mcp_server.hints import for_client
+from toolsrv.mcp_server.results import hint_for_client
 from toolsrv.settings import Settings
 
 Run = Callable[..., Result]
@@ -135,4 +135,4 @@ def test_a_full_disk_behind_the_output_is_not_that_of_the_data_folder() -> None:
     ],
 )
 def test_a_client_is_told_what_it_can_do_itself(said: str, told: str) -> None:
-    assert for_client(said) == told
+    assert hint_for_client(said) == told

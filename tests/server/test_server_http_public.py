@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from toolsrv import server_log
 from toolsrv.cli.main import cli
-from toolsrv.mcp_server.http_public import security
+from toolsrv.mcp_server.http import security
 from toolsrv.server_log import QuietFile, log_file
 from toolsrv_registry.errors import UsageError
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 from keyring.backend import KeyringBackend
 
-from toolsrv.key_store import KeyStore, key_name, variable_of
+from toolsrv.calls.keys import KeyStore, key_name, variable_of
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.errors import UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from toolsrv.cli.lab_pace import PaceKeeper, TrainingBar, duration
+from toolsrv.cli.laboratory.training import PaceKeeper, TrainingBar, duration
 
 Run = Callable[..., Result]
 
@@ -61,11 +61,11 @@ def test_a_catalog_without_a_usable_api_gives_no_rows(run: Run, tmp_path: Path) 
 
 def test_the_pace_is_that_of_this_run_not_of_the_one_before() -> None:
     keeper = PaceKeeper()
-    assert keeper.add(10.0, 500, 1000, 8000).told() == ""
+    assert keeper.add(10.0, 500, 1000, 8000).describe() == ""
     pace = keeper.add(12.0, 501, 1000, 8100)
     assert pace.tokens_per_second == 50
     assert pace.seconds_left == 998
-    assert pace.told() == "50 tokens/s, 17 min left"
+    assert pace.describe() == "50 tokens/s, 17 min left"
     for at in range(1, 400):
         pace = keeper.add(12.0 + at, 501 + at, 1000, 8100 + 200 * at)
     assert pace.tokens_per_second == pytest.approx(200)

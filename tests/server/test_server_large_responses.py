@@ -21,7 +21,7 @@ from click.testing import Result
 from mcp import Client
 from mcp.types import BlobResourceContents
 
-from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.server import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv.run_record import RunRecord
-from toolsrv.run_store import keep_run
-from toolsrv.runs import new_run_id
+from toolsrv.runs.queue import new_run_id
+from toolsrv.runs.records import RunRecord
+from toolsrv.runs.store import keep_run
 
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
 

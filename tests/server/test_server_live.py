@@ -7,29 +7,29 @@ import io
 import pytest
 from rich.console import Console
 
-from toolsrv.cli import live, report, status_line
-from toolsrv_runtime import events
+from toolsrv.cli import output, solve_view
+from toolsrv_runtime import outcome
 from toolsrv_runtime import outcome as out
 
 EVIL = "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \u202egnp \udcff"
-EVENTS: list[events.Event] = [
-    events.CandidatesEvent(seconds=0, api_ids=("C/t/a", EVIL), scores=(1.0, 0.5)),
-    events.ThoughtEvent(seconds=0, node=1, parent=0, depth=1, text=EVIL),
-    events.CallEvent(
+EVENTS: list[outcome.Event] = [
+    outcome.CandidatesEvent(seconds=0, api_ids=("C/t/a", EVIL), scores=(1.0, 0.5)),
+    outcome.ThoughtEvent(seconds=0, node=1, parent=0, depth=1, text=EVIL),
+    outcome.CallEvent(
         seconds=0, node=2, depth=1, api_id="C/t/a", function="a_for_t", arguments={"q": EVIL}
     ),
-    events.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
-    events.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
-    events.OpinionEvent(
+    outcome.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
+    outcome.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
+    outcome.OpinionEvent(
         seconds=0, depth=1, opinion=out.Opinion(node=3, verdict="rejected", reason=EVIL)
     ),
-    events.NoteEvent(seconds=0, text=EVIL),
+    outcome.NoteEvent(seconds=0, text=EVIL),
 ]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
-def test_an_event_is_one_plain_line(event: events.Event) -> None:
-    line = live.event_line(event)
+def test_an_event_is_one_plain_line(event: outcome.Event) -> None:
+    line = solve_view.event_line(event)
     assert line.isprintable()
     assert "\x1b" not in line
     assert "[red]x[/red]" in line
@@ -43,13 +43,13 @@ def test_the_view_logs_every_event_and_the_cost(
     console = Console(
         file=stream, markup=False, emoji=False, highlight=False, width=4000, force_terminal=terminal
     )
-    monkeypatch.setattr(status_line, "console", lambda **_: console)
-    with live.LiveView(out.Limits(), quiet=False) as view:
+    monkeypatch.setattr(output, "console", lambda **_: console)
+    with solve_view.LiveView(out.Limits(), quiet=False) as view:
         view.phase("loading")
         view.begin()
         for event in EVENTS:
             view.on_event(event)
-        view.on_event(events.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))
+        view.on_event(outcome.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))
         view.finish(out.Usage(calls=2, seconds=1.5))
     shown = stream.getvalue()
     assert "[red]x[/red]" in shown
@@ -68,7 +68,7 @@ def ended(status: out.Status, answer: str, reason: str) -> out.Outcome:
 
 
 def test_a_quiet_view_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with live.LiveView(out.Limits(), quiet=True) as view:
+    with solve_view.LiveView(out.Limits(), quiet=True) as view:
         for event in EVENTS:
             view.on_event(event)
         view.finish(out.Usage())
@@ -87,7 +87,7 @@ def test_a_quiet_view_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_said_of_an_answer_agrees_with_what_is_printed(
     capsys: pytest.CaptureFixture[str], status: out.Status, answer: str, said: str
 ) -> None:
-    report.show_outcome(ended(status, answer, "the model gave up"))
+    solve_view.show_outcome(ended(status, answer, "the model gave up"))
     shown, noted = capsys.readouterr()
     assert (shown.strip(), noted.strip()) == (answer, said)
 
@@ -99,7 +99,7 @@ def test_a_call_that_was_asked_for_again_is_one_row_that_says_so(
         node=1, api_id="C/t/a", function="a_for_t", arguments={}, status=200, response=1,
         source="offline", seconds=0.1, used=True, times=3,
     )  # fmt: skip
-    report.show_outcome(ended("answered", "1", "").model_copy(update={"evidence": (one,)}))
+    solve_view.show_outcome(ended("answered", "1", "").model_copy(update={"evidence": (one,)}))
     assert "200, asked for 3 times" in capsys.readouterr().out
 
 
@@ -117,7 +117,7 @@ def test_the_report_shows_answer_and_evidence_as_plain_text(
         seconds=0.1,
         used=True,
     )
-    report.show_outcome(
+    solve_view.show_outcome(
         out.Outcome(
             task="t",
             status="partial",

@@ -231,10 +231,10 @@ async def test_taking_a_request_back_frees_the_model_at_the_next_token(connect: 
 async def test_a_long_wait_is_never_silent(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolsrv.mcp_server import progress
+    from toolsrv.mcp_server import notifications
 
-    assert progress.HEARTBEAT_S <= 5
-    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.1)
+    assert notifications.HEARTBEAT_S <= 5
+    monkeypatch.setattr(notifications, "HEARTBEAT_S", 0.1)
     told: list[float] = []
 
     async def on_progress(number: float, total: float | None, message: str | None) -> None:
@@ -255,7 +255,7 @@ async def test_other_requests_are_answered_while_a_caller_is_made(
 ) -> None:
     from mcp import Client
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
     from toolsrv.workbench import Workbench
 
     bench = Workbench(load({"data_dir": str(ready_dir), "mode": "replay"}).settings)
@@ -281,7 +281,7 @@ async def test_other_requests_are_answered_while_a_caller_is_made(
 
 @pytest.mark.parametrize("transport", ["memory"], indirect=True)
 async def test_no_more_runs_are_taken_than_the_limit(connect: Connect) -> None:
-    from toolsrv.runs import MAX_LIVE
+    from toolsrv.runs.queue import MAX_LIVE
 
     async with connect() as client:
         for _ in range(MAX_LIVE):

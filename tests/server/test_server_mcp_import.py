@@ -371,7 +371,7 @@ async def test_call_api_reaches_a_tool_over_mcp_and_asks_before_one_that_writes(
     from mcp import Client
     from mcp.types import ElicitResult
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
 
     await asyncio.to_thread(_import, run, harbour.command())
     asked: list[str] = []
@@ -455,9 +455,9 @@ def test_a_secret_goes_nowhere_in_clear(run: Run, data_dir: Path, source: str, s
 async def test_a_name_that_leads_to_a_private_address_is_not_reached(
     harbour: Harbour, http_harbour: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolsrv_runtime.calls.addresses import Addresses
+    from toolsrv_runtime.calls.addresses import AddressResolver
     from toolsrv_runtime.errors import PolicyError
-    from toolsrv_runtime.mcp_client.servers import McpServer
+    from toolsrv_runtime.mcp_client import McpServer
     from toolsrv_runtime.mcp_client.tool_calls import ToolServers
 
     async def rebound(_host: str, _port: int) -> list[str]:
@@ -465,7 +465,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_reached(
 
     url = http_harbour.removeprefix("mcp:").replace("127.0.0.1", "mcp.sea.example")
     servers = ToolServers(
-        lambda _: None, keys=lambda _: "", addresses=Addresses(resolve=rebound)
+        lambda _: None, keys=lambda _: "", addresses=AddressResolver(resolve=rebound)
     )  # fmt: skip
     monkeypatch.setattr("toolsrv_runtime.mcp_client.connection.START_S", 20.0)
     with pytest.raises(PolicyError, match="loopback"):

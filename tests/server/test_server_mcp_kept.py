@@ -90,7 +90,7 @@ async def test_what_has_no_response_says_which_nodes_do(connect: Connect) -> Non
 async def test_a_store_that_cannot_be_written_loses_no_answer(
     ready_dir: Path, connect: Connect
 ) -> None:
-    from toolsrv.run_store import RUNS_FILE
+    from toolsrv.runs.store import RUNS_FILE
 
     (ready_dir / RUNS_FILE).write_bytes(b"damaged" * 1000)
     async with connect() as client:

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from toolsrv.run_store import RunStore
+from toolsrv.runs.store import RunStore
 
 pytestmark = pytest.mark.anyio
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
@@ -41,16 +41,16 @@ async def parts(client: Any, limit: int) -> list[dict[str, Any]]:
 async def test_a_response_is_read_to_its_end_without_a_second_call(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolsrv.kept_calls import KeptCalls
+    from toolsrv.calls.files import FileSavingCaller
 
     made = []
-    whole = KeptCalls.call
+    whole = FileSavingCaller.call
 
-    async def call(self: KeptCalls, *given: Any, **named: Any) -> Any:
+    async def call(self: FileSavingCaller, *given: Any, **named: Any) -> Any:
         made.append(given)
         return await whole(self, *given, **named)
 
-    monkeypatch.setattr(KeptCalls, "call", call)
+    monkeypatch.setattr(FileSavingCaller, "call", call)
     async with connect() as client:
         found = await parts(client, 100)
         assert len(found) == 2
@@ -69,15 +69,15 @@ async def test_a_response_is_read_to_its_end_without_a_second_call(
 async def test_the_size_of_a_response_is_that_of_the_whole_however_often_it_was_cut(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolsrv.kept_calls import KeptCalls
+    from toolsrv.calls.files import FileSavingCaller
 
-    whole, text = KeptCalls.call, "0123456789" * 37_000
+    whole, text = FileSavingCaller.call, "0123456789" * 37_000
 
-    async def call(self: KeptCalls, *given: Any, **named: Any) -> Any:
+    async def call(self: FileSavingCaller, *given: Any, **named: Any) -> Any:
         result = await whole(self, *given, **named)
         return result.model_copy(update={"response": text})
 
-    monkeypatch.setattr(KeptCalls, "call", call)
+    monkeypatch.setattr(FileSavingCaller, "call", call)
     async with connect() as client:
         for limit in (4_000, 40_000):
             arguments = {"id": CALL, "arguments": CITIES, "response_limit": limit}
@@ -279,12 +279,12 @@ async def test_who_listens_is_told_of_a_run_and_of_tools_that_say_something_else
 ) -> None:
     from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-    from toolsrv.mcp_server import changes
+    from toolsrv.mcp_server import notifications
     from toolsrv_registry.catalog_state import STORE_FILE
     from toolsrv_registry.store import Store
 
     assert era == "auto"
-    monkeypatch.setattr(changes, "RUNS_S", 0.02)
+    monkeypatch.setattr(notifications, "RUNS_S", 0.02)
     async with connect() as client:
         before = {one.name: one.description for one in (await client.list_tools()).tools}
         slow = await client.call_tool("solve_task", {"task": "SLOW one", "wait_s": 0})
@@ -310,15 +310,15 @@ async def test_who_listens_is_told_of_a_run_and_of_tools_that_say_something_else
 
 
 async def test_what_is_kept_of_a_cut_response_is_bounded() -> None:
-    from toolsrv.mcp_server import call_responses
+    from toolsrv.mcp_server import call_resources
     from toolsrv_runtime.calls.result import CallResult
 
-    held = call_responses.CallResponses()
+    held = call_resources.CallResponses()
     result = CallResult(
         api_id="C/t/a", arguments={}, url="", status=200, response="x" * 1_000, error="",
         source="live", seconds=0.1,
     )  # fmt: skip
-    views = [held.view(str(n), result, 10, ()) for n in range(call_responses.MOST + 5)]
+    views = [held.view(str(n), result, 10, ()) for n in range(call_resources.MOST + 5)]
     gone, kept = views[0], views[-1]
     assert held.read(kept.resource.rpartition("/")[2], 0, 5) == "xxxxx"
     with pytest.raises(Exception, match="no such response"):
@@ -330,8 +330,8 @@ async def test_what_is_kept_of_a_cut_response_is_bounded() -> None:
 
 
 def test_a_kept_run_knows_the_true_size_of_a_response(tmp_path: Path) -> None:
-    from toolsrv.run_record import RunRecord
-    from toolsrv.run_views import record_view
+    from toolsrv.runs.records import RunRecord
+    from toolsrv.views.runs import record_view
     from toolsrv_runtime import outcome as out
 
     evidence = out.Evidence(

@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
+from toolsrv.calls.catalog_files import ServerFile
+from toolsrv.calls.keys import KeyStore
+from toolsrv.calls.mcp_sources import (
+    ImportableServer,
+    named_source,
+    server_of_entry,
+    servers_of_client,
+)
 from toolsrv.clients.known import CLIENTS
-from toolsrv.clients.machine import Machine
-from toolsrv.key_store import KeyStore
-from toolsrv.mcp_servers import ServerFile
-from toolsrv.mcp_sources import Found, named_source, of_client, of_entry
+from toolsrv.clients.places import Machine
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
-from toolsrv_runtime.mcp_client.servers import McpServer
+from toolsrv_runtime.mcp_client import McpServer
 
 SECRET = "ghp_0123456789"
 ENTRIES: dict[str, Any] = {
@@ -46,7 +51,7 @@ def _write(machine: Machine, client: str, text: str) -> None:
     path.write_text(text)
 
 
-def _find(text: str, machine: Machine, **more: Any) -> Found:
+def _find(text: str, machine: Machine, **more: Any) -> ImportableServer:
     return named_source(text, machine, more.pop("known", {}), **more)
 
 
@@ -111,7 +116,7 @@ def test_all_entries_of_a_client_are_read_and_no_secret_is_in_a_server(
     client: str, machine: Machine
 ) -> None:
     _write(machine, client, json.dumps({JSON[client]: ENTRIES}))
-    found, passed = of_client(CLIENTS[client], machine)
+    found, passed = servers_of_client(CLIENTS[client], machine)
     assert [one.server.name for one in found] == ["github", "My-Files", "remote"]
     github, files, remote = found
     assert (github.server.env, github.values) == (("TOKEN",), {"TOKEN": SECRET})
@@ -130,7 +135,7 @@ def test_goose_and_codex_write_the_same_in_their_own_words(machine: Machine) -> 
         f"    envs: {{TOKEN: {SECRET}}}\n  web:\n    type: streamable_http\n"
         "    uri: https://mcp.example/mcp\n",
     )
-    found, _ = of_client(CLIENTS["goose"], machine)
+    found, _ = servers_of_client(CLIENTS["goose"], machine)
     assert [(one.server.name, one.server.place) for one in found] == [
         ("gh", "npx gh"),
         ("web", "https://mcp.example/mcp"),
@@ -140,20 +145,20 @@ def test_goose_and_codex_write_the_same_in_their_own_words(machine: Machine) -> 
         "codex",
         f'[mcp_servers.gh]\ncommand = "npx"\nargs = ["gh"]\n[mcp_servers.gh.env]\nTOKEN = "{SECRET}"\n',
     )
-    (one,), _ = of_client(CLIENTS["codex"], machine)
+    (one,), _ = servers_of_client(CLIENTS["codex"], machine)
     assert (one.server.command, one.values) == ("npx", {"TOKEN": SECRET})
 
 
 def test_a_client_without_servers_is_said(machine: Machine) -> None:
     with pytest.raises(NotFoundError):
-        of_client(CLIENTS["cursor"], machine)
+        servers_of_client(CLIENTS["cursor"], machine)
     _write(machine, "cursor", "{")
     with pytest.raises(UsageError):
-        of_client(CLIENTS["cursor"], machine)
+        servers_of_client(CLIENTS["cursor"], machine)
 
 
 def test_an_entry_may_say_true_and_numbers() -> None:
-    found = of_entry("x", {"command": "x", "env": {"DEBUG": True, "PORT": 80, "NO": None}})
+    found = server_of_entry("x", {"command": "x", "env": {"DEBUG": True, "PORT": 80, "NO": None}})
     assert found.values == {"DEBUG": "true", "PORT": "80"}
 
 

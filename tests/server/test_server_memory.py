@@ -14,7 +14,7 @@ import pytest
 
 from toolsrv.memory import OPENING, SEARCHING, SOLVING, check_memory
 from toolsrv_registry.errors import MemoryShortError
-from toolsrv_runtime.machine import Memory, available_memory, shortage
+from toolsrv_runtime.requirements import ProcessMemory, available_memory, memory_shortage
 
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
@@ -80,11 +80,11 @@ def test_a_solve_needs_more_than_a_search_and_large_catalogs_need_more() -> None
 
 
 def test_what_the_process_has_already_counts() -> None:
-    assert shortage(Memory(1, 1)) is None
-    short = shortage(Memory(1 << 50, 0))
+    assert memory_shortage(ProcessMemory(1, 1)) is None
+    short = memory_shortage(ProcessMemory(1 << 50, 0))
     assert short is not None
     assert short.needed > short.available > 0
-    assert available_memory(Memory(1 << 50, 0)) == 0
+    assert available_memory(ProcessMemory(1 << 50, 0)) == 0
 
 
 def test_the_refusal_is_a_data_error_that_names_who_limits(monkeypatch: pytest.MonkeyPatch) -> None:

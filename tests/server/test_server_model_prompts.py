@@ -11,11 +11,17 @@ import pytest
 from click.testing import Result
 
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.answers import prompts
-from toolsrv_runtime.answers.artefact import read_prompts
-from toolsrv_runtime.answers.prompts import PROMPTS_FILE, Prompts, prompts_told, stored_prompts
-from toolsrv_runtime.answers.read import read_answer
-from toolsrv_runtime.answers.words import OURS, toolllama_system
+from toolsrv_runtime.toolbench import prompts
+from toolsrv_runtime.toolbench.answer_files import read_answer
+from toolsrv_runtime.toolbench.prompts import (
+    OUR_SENTENCES,
+    PROMPTS_FILE,
+    Prompts,
+    describe_prompts,
+    read_prompts,
+    stored_prompts,
+    toolllama_system,
+)
 
 Run = Callable[..., Result]
 EXAMPLES = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "examples.tar.gz"
@@ -92,9 +98,9 @@ def test_what_one_file_lacks_another_holds(run: Run, examples: Path, data_dir: P
 
 def test_without_them_our_own_words_stand_and_say_so(tmp_path: Path) -> None:
     assert stored_prompts(tmp_path) == Prompts()
-    assert Prompts().words == OURS
-    assert "our own wording" in prompts_told(tmp_path)
-    assert "toolsrv model prompts FILE" in prompts_told(tmp_path)
+    assert Prompts().words == OUR_SENTENCES
+    assert "our own wording" in describe_prompts(tmp_path)
+    assert "toolsrv model prompts FILE" in describe_prompts(tmp_path)
 
 
 def test_a_changed_store_is_refused_and_mended(examples: Path, tmp_path: Path) -> None:
@@ -105,7 +111,7 @@ def test_a_changed_store_is_refused_and_mended(examples: Path, tmp_path: Path) -
         path.write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=PROMPTS_FILE):
             stored_prompts(tmp_path)
-        assert PROMPTS_FILE in prompts_told(tmp_path)
+        assert PROMPTS_FILE in describe_prompts(tmp_path)
     prompts.keep_prompts(tmp_path, read_prompts(examples / WHOLE))
     assert path.read_text("utf-8") == good
 

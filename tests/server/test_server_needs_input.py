@@ -111,7 +111,7 @@ async def client(folder: Path, era: str, person: Person | None, place: Path) -> 
     """Yield a client of a server in this process whose model is a script."""
     from mcp import Client
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
     from toolsrv.settings import load
     from toolsrv.workbench import Workbench
 

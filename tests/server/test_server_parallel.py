@@ -31,7 +31,7 @@ async def client(folder: Path) -> AsyncIterator[Any]:
     """A client of a server with the model that ships, both in this process."""
     from mcp import Client
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
     from toolsrv.workbench import Workbench
 
     bench = Workbench(load({"data_dir": str(folder)}).settings)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolsrv.plain import clean_task, compact_json, one_line, plain
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.limits import TASK_LIMIT
+from toolsrv_runtime import TASK_LIMIT
 
 ANY_TEXT = st.text(st.characters(), max_size=300)
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -22,8 +22,9 @@ from click.testing import Result
 from toolsrv.model_list import ModelList
 from toolsrv_catalogs import published
 from toolsrv_catalogs.published import Published
+from toolsrv_runtime import hub as library
+from toolsrv_runtime import hub as recommended
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.hub import library, recommended
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 TOOLBENCH = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "toolenv.tar.gz"
@@ -320,9 +321,9 @@ def test_a_checkpoint_becomes_a_quantised_model(
     made = write_tiny_checkpoint(tmp_path / "tiny")
     repo = "ToolBench/ToolLLaMA-2-7b-v2"
     hub.files[repo] = {one.name: one.read_bytes() for one in made.iterdir()}
-    (known,) = [one for one in recommended.recommended() if one.repo == repo]
+    (known,) = [one for one in recommended.recommended_models() if one.repo == repo]
     small = known.model_copy(update={"profile": "", "type": "Q8_0"})
-    monkeypatch.setattr(recommended, "recommended", lambda: (small,))
+    monkeypatch.setattr(recommended, "recommended_models", lambda: (small,))
     told = document(run("model", "pull", "toolllama-2-7b-v2", "--json"))
     assert told["name"] == "toolllama-2-7b-v2"
     assert told["path"].endswith("ToolLLaMA-2-7b-v2.q8_0.gguf")
@@ -423,7 +424,7 @@ def test_a_pull_that_broke_is_taken_up_by_the_same_command(
     run: Run, hub: Any, one: tuple[Any, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words, _, name = one
-    monkeypatch.setattr(library, "PIECE_BYTES", 20)
+    monkeypatch.setattr(library, "CHUNK_BYTES", 20)
     hub.cuts = [60, *[0] * 40]
     broken = run(*words)
     assert broken.exit_code == 1

@@ -15,10 +15,10 @@ from click.testing import Result
 
 from toolsrv.health import examine
 from toolsrv.mcp_server.texts import describe_text, search_text
-from toolsrv.readiness import Readiness
-from toolsrv.search_view import search_view
 from toolsrv.settings import load
-from toolsrv.views import DescribeView, api_view
+from toolsrv.views.apis import DescribeView, api_view
+from toolsrv.views.readiness import Readiness
+from toolsrv.views.search import search_view
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api
 from toolsrv_registry.equals import equals_ordered

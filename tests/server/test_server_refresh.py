@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_runtime.hub import web
+from toolsrv_runtime.hub import download
 
 Run = Callable[..., Result]
 SERVER = Path(__file__).parent / "tool_server.py"
@@ -341,7 +341,7 @@ def test_a_document_of_unknown_size_is_brought_too(
         url = f"http://127.0.0.1:{server.server_port}/docs"
         first = imported(run, url)
         again = refreshed(run)
-        monkeypatch.setattr(web, "UNSIZED_LIMIT", 100)
+        monkeypatch.setattr(download, "UNSIZED_LIMIT", 100)
         large = run("catalog", "refresh", "shop", "--no-index")
         server.shutdown()
     assert (len(first["added"]), again["unchanged"]) == (4, 4)

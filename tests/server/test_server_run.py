@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from toolsrv.run_store import RUNS_FILE, RunStore
+from toolsrv.runs.store import RUNS_FILE, RunStore
 
 Run = Callable[..., Result]
 TASK = "What is the capital of Peru?"

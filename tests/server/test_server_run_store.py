@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from toolsrv import run_store
-from toolsrv.run_record import RunRecord
-from toolsrv.run_store import RUNS_FILE, RunStore, keep_run
-from toolsrv.runs import new_run_id
+from toolsrv.runs import store as run_store
+from toolsrv.runs.queue import new_run_id
+from toolsrv.runs.records import RunRecord
+from toolsrv.runs.store import RUNS_FILE, RunStore, keep_run
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, TreeNode, Usage
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv.trees.drawing import MARKS, NAMES
-from toolsrv.trees.layout import Place, places
 from toolsrv.trees.page import page
 from toolsrv.trees.shown import ShownNode, ShownRun, shown_answer
-from toolsrv_runtime.answers.read import parse_answer
+from toolsrv.trees.svg import MARKS, NAMES, NodePosition, layout_tree
+from toolsrv_runtime.toolbench.answer_files import parse_answer
 
 NASTY = "</script></style></svg><img src=x onerror=alert(1)>\"'&<!-- ]]> \x1b[31m\u202e"
 
@@ -50,7 +49,7 @@ def run_of(children: list[list[int]], text: str = "text") -> ShownRun:
 @pytest.mark.parametrize("seed", range(30))
 def test_nodes_of_a_level_never_overlap_and_parents_stand_in_the_middle(seed: int) -> None:
     children = grown(150, seed, deep=seed / 30)
-    stand = places(children)
+    stand = layout_tree(children)
     rows: dict[int, list[float]] = {}
     for place in stand:
         rows.setdefault(place.level, []).append(place.x)
@@ -67,23 +66,23 @@ def test_nodes_of_a_level_never_overlap_and_parents_stand_in_the_middle(seed: in
 
 def test_a_tidy_tree_is_as_narrow_as_its_branches_allow() -> None:
     wide_below = [[1, 2], [3], [], [4, 5, 6], [], [], []]
-    stand = places(wide_below)
+    stand = layout_tree(wide_below)
     assert stand[2].x - stand[1].x == 1
-    assert places([[]]) == [Place(0, 0)]
-    assert places([]) == []
+    assert layout_tree([[]]) == [NodePosition(0, 0)]
+    assert layout_tree([]) == []
 
 
 def test_a_path_of_thousands_of_nodes_is_laid_out() -> None:
     count = 5_000
-    stand = places([[node + 1] for node in range(count - 1)] + [[]])
-    assert stand[-1] == Place(0, count - 1)
+    stand = layout_tree([[node + 1] for node in range(count - 1)] + [[]])
+    assert stand[-1] == NodePosition(0, count - 1)
 
 
 def test_the_layout_takes_linear_time() -> None:
     def seconds(count: int) -> float:
         children = grown(count, 1)
         start = time.process_time()
-        places(children)
+        layout_tree(children)
         return time.process_time() - start
 
     small = min(seconds(4_000) for _ in range(3))

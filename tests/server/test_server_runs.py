@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolsrv.runs import MAX_EVENTS, Run, Runs
+from toolsrv.runs.queue import MAX_EVENTS, Run, Runs
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError
-from toolsrv_runtime.events import BudgetEvent, Event
-from toolsrv_runtime.outcome import Limits, Outcome, Usage
+from toolsrv_runtime.outcome import BudgetEvent, Event, Limits, Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 
@@ -166,7 +165,7 @@ async def test_a_run_that_has_ended_is_kept_although_the_server_ends() -> None:
 
 
 async def test_what_never_ends_does_not_keep_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolsrv.runs.ON_END_S", 0.01)
+    monkeypatch.setattr("toolsrv.runs.queue.ON_END_S", 0.01)
     work, broken_off = Work(), asyncio.Event()
 
     async def on_end(_: Run) -> None:
@@ -226,7 +225,7 @@ async def test_a_change_between_looking_and_waiting_is_not_missed() -> None:
 async def test_events_are_bounded_and_all_counted() -> None:
     run = Run("a", OPTIONS)
     for number in range(MAX_EVENTS + 10):
-        run.tell(BudgetEvent(seconds=number, usage=Usage(), limits=Limits()))
+        run.add_event(BudgetEvent(seconds=number, usage=Usage(), limits=Limits()))
     assert len(run.events) == MAX_EVENTS
     assert run.event_count == MAX_EVENTS + 10
     assert run.events[0].seconds == 10

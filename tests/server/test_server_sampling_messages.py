@@ -8,11 +8,11 @@ import pytest
 from mcp.types import CreateMessageResult, CreateMessageResultWithTools, TextContent, ToolUseContent
 
 from toolsrv.mcp_server.sampling import ModelQuestion
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     ToolCall,
@@ -35,7 +35,7 @@ HISTORY = (
 
 
 def question(*, tools: bool, **expected: Any) -> ModelQuestion:
-    return ModelQuestion(ChatRequest(HISTORY, TOOLS, Expected(**expected)), tools=tools)
+    return ModelQuestion(ChatRequest(HISTORY, TOOLS, ReplyConstraints(**expected)), tools=tools)
 
 
 def blocks(message: Any) -> list[str]:

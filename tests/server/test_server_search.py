@@ -13,14 +13,14 @@ import pytest
 from click.testing import Result
 
 from toolsrv.mcp_server.texts import search_text
-from toolsrv.search_view import search_view
 from toolsrv.settings import load
-from toolsrv.views import Detail
+from toolsrv.views.apis import Detail
+from toolsrv.views.search import search_view
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.reading import Reading
 from toolsrv_registry.retriever import Hit, SearchResult
-from toolsrv_runtime.offer import Offer
+from toolsrv_runtime.agent.candidates import Candidates
 
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 Run = Callable[..., Result]
@@ -63,10 +63,10 @@ def bench(ready_dir: Path) -> Iterator[Workbench]:
 def test_a_search_lists_what_a_solve_offers_in_its_order(bench: Workbench) -> None:
     task = "What is 12 % of 80, and which day of the week was 3 May 2026?"
     retriever = bench.searchable().retriever
-    offer = Offer(retriever, task, 9, None)
+    offer = Candidates(retriever, task, 9, None)
     offer.begin()
     found = bench.search(task, 9)
-    assert [one.api.id for one in found.hits] == [one.api.id for one in offer.shown]
+    assert [one.api.id for one in found.hits] == [one.api.id for one in offer.available]
     assert [one.rank for one in found.hits] == list(range(1, 10))
     # The matcher has changed the order, or this shows nothing.
     assert [one.api.id for one in retriever.search(task, 9).hits] != [

@@ -12,11 +12,11 @@ from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv import config_file, places, settings
+from toolsrv import config_file, settings
 from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.fidelity import FAITHFUL
 from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.toolbench.reference import REFERENCE
 
 
 @pytest.fixture
@@ -64,10 +64,10 @@ def test_every_value_within_the_limits_is_one_the_solver_takes(key: str, end: st
 def test_moving_the_data_folder_moves_the_settings_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert places.config_path() == tmp_path / "data" / "config.toml"
-    assert places.config_path({"data_dir": tmp_path / "x"}) == tmp_path / "x" / "config.toml"
+    assert config_file.config_path() == tmp_path / "data" / "config.toml"
+    assert config_file.config_path({"data_dir": tmp_path / "x"}) == tmp_path / "x" / "config.toml"
     monkeypatch.setenv("TOOLSRV_CONFIG", str(tmp_path / "own.toml"))
-    assert places.config_path() == tmp_path / "own.toml"
+    assert config_file.config_path() == tmp_path / "own.toml"
 
 
 def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:
@@ -192,7 +192,7 @@ def test_differences_from_toolbench_are_given_up_by_name() -> None:
     fidelity = Workbench(settings.load({"faithful_in": "depth, open_end"}).settings).fidelity()
     assert (fidelity.depth, fidelity.open_end, fidelity.match_suffix) == (12, True, False)
     both = settings.load({"faithful": True, "faithful_in": "assistant_turns=reply"}).settings
-    assert Workbench(both).fidelity() == FAITHFUL.model_copy(update={"assistant_turns": "reply"})
+    assert Workbench(both).fidelity() == REFERENCE.model_copy(update={"assistant_turns": "reply"})
     with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
         settings.load({"faithful_in": "deep"})
 

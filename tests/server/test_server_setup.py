@@ -15,9 +15,14 @@ import pytest
 from click.testing import Result
 
 from toolsrv import config_file
-from toolsrv.setup.found_models import FoundModel, best, found_files, found_servers
-from toolsrv.setup.state import FILE, SetupState, Undo, load_state
-from toolsrv.setup.this_machine import Power
+from toolsrv.setup.machine import (
+    FoundModel,
+    MachineCapacity,
+    best_model,
+    found_files,
+    found_servers,
+)
+from toolsrv.setup.state import FILE, SetupState, UndoAction, load_state
 from toolsrv_registry.errors import DataError
 
 HERE = Path(__file__).parent
@@ -55,7 +60,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of what the developer's machine serves is seen."""
-    monkeypatch.setattr("toolsrv.setup.found_models.SERVERS", {})
+    monkeypatch.setattr("toolsrv.setup.machine.SERVERS", {})
     monkeypatch.setattr(found_servers, "__defaults__", ({},))
 
 
@@ -156,7 +161,7 @@ def test_questions_are_asked_and_an_answer_is_kept_when_it_is_broken_off(
 def test_what_was_changed_since_stays(run: Run, ready_dir: Path) -> None:
     config = ready_dir / "config.toml"
     config_file.write_key(config, "mode", "replay")
-    undo = Undo(kind="setting", name="mode", before=None, after="offline")
+    undo = UndoAction(kind="setting", name="mode", before=None, after="offline")
     state = SetupState.model_validate(
         {"steps": {"policy": {"found": "x", "undo": [undo.model_dump()]}}}
     )
@@ -216,10 +221,10 @@ def test_models_of_other_programs_are_found_and_the_largest_that_fits_is_best(ho
     assert titles == ["Ollama's big:7b", "the hub cache's c", "LM Studio's a"]
     assert "needs" in found[0].why_not
     assert [one.why_not for one in found[1:]] == ["", ""]
-    chosen = best(found)
+    chosen = best_model(found)
     assert chosen is not None
     assert chosen.title == "the hub cache's c"
-    roomy = best(found_files(home, {}, 64 * GB, 2))
+    roomy = best_model(found_files(home, {}, 64 * GB, 2))
     assert roomy is not None
     assert roomy.title == "Ollama's big:7b"
     moved = {"OLLAMA_MODELS": str(home / "none"), "HF_HUB_CACHE": str(home / "none")}
@@ -227,14 +232,16 @@ def test_models_of_other_programs_are_found_and_the_largest_that_fits_is_best(ho
 
 
 def test_large_models_are_slow_without_a_gpu() -> None:
-    seven = Power(cores=2, memory=64 * GB, gpu="", gpu_memory=0, disk=GB)
+    seven = MachineCapacity(cores=2, memory=64 * GB, gpu="", gpu_memory=0, disk=GB)
     suggested = seven.suggested()
     assert suggested is not None
     assert suggested.memory_gb <= 8
-    with_gpu = Power(cores=2, memory=64 * GB, gpu="a card", gpu_memory=80 * GB, disk=GB).suggested()
+    with_gpu = MachineCapacity(
+        cores=2, memory=64 * GB, gpu="a card", gpu_memory=80 * GB, disk=GB
+    ).suggested()
     assert with_gpu is not None
     assert with_gpu.memory_gb > 8
-    assert Power(cores=1, memory=GB, gpu="", gpu_memory=0, disk=GB).suggested() is None
+    assert MachineCapacity(cores=1, memory=GB, gpu="", gpu_memory=0, disk=GB).suggested() is None
 
 
 def test_servers_on_loopback_are_asked_for_their_models_alone() -> None:
@@ -243,4 +250,4 @@ def test_servers_on_loopback_are_asked_for_their_models_alone() -> None:
         assert [one.value for one in found] == [server.url]
         assert "tiny" in found[0].title
         assert server.requests == []
-    assert best([FoundModel("x", "x", 5, "too large"), *found]) == found[0]
+    assert best_model([FoundModel("x", "x", 5, "too large"), *found]) == found[0]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv.run_store import RUNS_FILE, RunStore
+from toolsrv.runs.store import RUNS_FILE, RunStore
 
 Wire = Callable[..., dict[str, Any]]
 HELLO = {

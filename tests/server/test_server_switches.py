@@ -14,10 +14,9 @@ from toolsrv.solve_options import solve_options
 from toolsrv_lab.evaluation.cells import make_options
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.profiles.builtin import chat, compact
-from toolsrv_runtime.profiles.facts import ModelFacts
-from toolsrv_runtime.profiles.sizes import DEFAULTS, SizeClass, size_class
-from toolsrv_runtime.profiles.user import read_profile
+from toolsrv_runtime.profiles import DEFAULTS, SizeClass, size_class
+from toolsrv_runtime.profiles.builtin import ModelFacts, chat, compact
+from toolsrv_runtime.profiles.choose import read_profile
 
 Run = Callable[..., Result]
 
@@ -93,7 +92,7 @@ def test_a_user_s_profile_may_set_them(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('aids = ["check"]\nswitches = ["plan"]\n', encoding="utf-8")
     facts = ModelFacts({}, "m.gguf", 4096, compact_tokens=False)
-    profile, reasons = read_profile(path).applied(facts, path)
+    profile, reasons = read_profile(path).apply(facts, path)
     assert profile.aids == frozenset({"check"})
     assert profile.switches == frozenset({"plan"})
     assert reasons["switches"] == f"set in {path}"

@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 import pytest
 
-from toolsrv.mcp_server.build import build_server
-from toolsrv.mcp_server.progress import ANSWER_S
+from toolsrv.mcp_server.notifications import ANSWER_S
+from toolsrv.mcp_server.server import build_server
 from toolsrv.mcp_server.tools import Tools
 from toolsrv.settings import Settings, load
 from toolsrv.workbench import Workbench

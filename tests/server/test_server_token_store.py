@@ -17,8 +17,8 @@ from click.testing import Result
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError, PasswordDeleteError
 
-from toolsrv.token_store import MOST_TOKENS, TOKENS_FILE, TokenStore
-from toolsrv_runtime.calls.auth import ClientCredentials
+from toolsrv.calls.keys import MOST_TOKENS, TOKENS_FILE, TokenStore
+from toolsrv_runtime.calls.credentials import ClientCredentials
 
 _SPEC = importlib.util.spec_from_file_location(
     "login_host", Path(__file__).parents[1] / "login_host.py"

@@ -17,12 +17,12 @@ from click.testing import Result
 from mcp import Client
 from python_multipart.multipart import parse_options_header
 
-from toolsrv.consent import question
-from toolsrv.mcp_server.build import build_server
+from toolsrv.calls.consent import question
+from toolsrv.mcp_server.server import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.calls.given_files import GivenFile, data_url
 from toolsrv_runtime.calls.result import Consent
+from toolsrv_runtime.calls.serialization import FileArgument, data_url
 
 Run = Callable[..., Result]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -204,7 +204,7 @@ def test_what_is_no_file_to_send_is_refused(
 ) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "large").write_bytes(b"12345")
-    monkeypatch.setattr("toolsrv.uploads.FILE_LIMIT", 4)
+    monkeypatch.setattr("toolsrv.calls.uploads.FILE_LIMIT", 4)
     done = _call(run, "whole", {"body": f"@{path}"})
     assert (done.exit_code, seen) == (2, [])
     assert path in done.stderr
@@ -223,7 +223,7 @@ def test_a_file_is_shown_by_its_size_and_digest(
         assert shown["body"].startswith("data:image/png;name=na%C3%AFve%20photo.png;base64 (264 ")
         assert digest in shown["body"]
     wanted = Consent(
-        api_id="a", method="POST", host="h", path="/", arguments={"f": data_url(GivenFile(PNG))}
+        api_id="a", method="POST", host="h", path="/", arguments={"f": data_url(FileArgument(PNG))}
     )
     assert digest in question(wanted)
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv import run_views, views
 from toolsrv.domains import load_catalogs
-from toolsrv.key_view import key_words
-from toolsrv.mcp_server import texts, words
-from toolsrv.runs import Run
+from toolsrv.mcp_server import descriptions, texts
+from toolsrv.runs.queue import Run
 from toolsrv.settings import Mode, Settings, load
+from toolsrv.views import apis, runs
+from toolsrv.views.apis import describe_keys
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.health import HealthEntry, Verdict
-from toolsrv_runtime import events
+from toolsrv_runtime import outcome
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.arguments import bind
 from toolsrv_runtime.calls.caller import CallResult
@@ -31,14 +31,14 @@ README = Path(__file__).parents[2] / "server" / "README.md"
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.id)
 def test_the_example_of_an_api_is_a_call_it_takes(api: Api) -> None:
-    view = views.api_view(api)
+    view = apis.api_view(api)
     assert len(bind(api, view.example)) == len(view.example)
     assert {one.name for one in view.parameters if one.required} == set(view.example)
 
 
 def test_a_stand_in_has_the_parameters_type() -> None:
     def value(**fields: object) -> object:
-        return views.example_value(Parameter.model_validate({"name": "p", **fields}))
+        return apis.example_value(Parameter.model_validate({"name": "p", **fields}))
 
     assert value(default="Oslo") == "Oslo"
     assert value(enum=("a", "b")) == "a"
@@ -57,16 +57,16 @@ def test_a_long_response_is_cut_and_says_so() -> None:
         seconds=0.1,
         url="",
     )
-    view = views.call_view(result)
+    view = apis.call_view(result)
     assert view.truncated
-    assert len(view.response) < views.RESPONSE_LIMIT + 100
+    assert len(view.response) < apis.RESPONSE_LIMIT + 100
     assert "was cut" in texts.call_text(view)
 
 
 def test_what_steers_a_terminal_is_in_no_text() -> None:
     evil = "\x1b[2Jx\u202e"
     api = Api(id="C/t/a", category="C", tool=evil, name=evil, description=evil)
-    shown = texts.describe_text(views.DescribeView(apis=(views.api_view(api),), not_found=()))
+    shown = texts.describe_text(apis.DescribeView(apis=(apis.api_view(api),), not_found=()))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
 
@@ -110,9 +110,9 @@ def test_the_key_that_a_call_needs_is_told(
     url: str, security: tuple[tuple[SecurityScheme, ...], ...], said: str
 ) -> None:
     api = Api(id="C/t/a", category="C", tool="t", name="a", url=url, security=security)
-    view = views.api_view(api)
-    assert key_words(view.keys) == said
-    text = texts.describe_text(views.DescribeView(apis=(view,), not_found=()))
+    view = apis.api_view(api)
+    assert describe_keys(view.keys) == said
+    text = texts.describe_text(apis.DescribeView(apis=(view,), not_found=()))
     assert (f"Key: {said}" in text) is bool(said)
 
 
@@ -127,36 +127,36 @@ def test_what_is_called_and_what_its_check_found_is_told_to_models_too() -> None
         verdict=Verdict.HTTP_ERROR,
         status=404,
     )
-    view = views.DescribeView(apis=(views.api_view(api, check),), not_found=())
+    view = apis.DescribeView(apis=(apis.api_view(api, check),), not_found=())
     lines = texts.describe_text(view).splitlines()
     assert "Request: DELETE https://a.example/x" in lines
     assert "Checked: 404 on 2026-11-20 (dead)" in lines
-    unchecked = views.api_view(api.model_copy(update={"url": ""}))
+    unchecked = apis.api_view(api.model_copy(update={"url": ""}))
     assert unchecked.check is None
-    assert views.call_line(unchecked) == "DELETE, without an address"
+    assert apis.call_line(unchecked) == "DELETE, without an address"
 
 
 @pytest.mark.anyio
 async def test_the_phase_of_a_run_follows_its_events() -> None:
     run = Run("t", SolveOptions())
-    assert "2 runs first" in run_views.phase(run, 2)
+    assert "2 runs first" in runs.phase(run, 2)
     run.status = "working"
-    assert "loading" in run_views.phase(run, 0)
-    run.tell(
-        events.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={})
+    assert "loading" in runs.phase(run, 0)
+    run.add_event(
+        outcome.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={})
     )
-    run.tell(events.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
-    assert run_views.phase(run, 0) == "calling C/t/a"
+    run.add_event(outcome.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
+    assert runs.phase(run, 0) == "calling C/t/a"
     said = out.Opinion(node=7, verdict="accepted")
-    run.tell(events.OpinionEvent(seconds=0, depth=2, opinion=said))
-    assert "accepted" in run_views.phase(run, 0)
-    assert run_views.run_view(run, 0).usage.calls == 2
-    assert run.id in texts.run_text(run_views.run_view(run, 0))
+    run.add_event(outcome.OpinionEvent(seconds=0, depth=2, opinion=said))
+    assert "accepted" in runs.phase(run, 0)
+    assert runs.run_view(run, 0).usage.calls == 2
+    assert run.id in texts.run_text(runs.run_view(run, 0))
 
 
 def test_second_opinions_are_told_after_the_answer() -> None:
     said = out.Opinion(node=7, verdict="rejected", reason="no response says 42")
-    view = run_views.RunView(run_id="run_x", status="answered", answer="41", opinions=(said,))
+    view = runs.RunView(run_id="run_x", status="answered", answer="41", opinions=(said,))
     text = texts.run_text(view)
     assert "node 7" in text
     assert "rejected: no response says 42" in text
@@ -164,30 +164,30 @@ def test_second_opinions_are_told_after_the_answer() -> None:
 
 def test_what_of_a_long_answer_nobody_looked_at_is_told() -> None:
     claim = out.Claim(text="Berlin", kind="name", start=0)
-    assert run_views.unsupported_line([], 0) == ""
-    assert run_views.unsupported_line([claim]) == "No response says: Berlin"
-    view = run_views.RunView(run_id="run_x", status="answered", unsupported=(claim,), unread=7)
+    assert runs.unsupported_line([], 0) == ""
+    assert runs.unsupported_line([claim]) == "No response says: Berlin"
+    view = runs.RunView(run_id="run_x", status="answered", unsupported=(claim,), unread=7)
     text = texts.run_text(view)
     assert "No response says: Berlin (name at 0)." in text
     assert "Not looked at, as the answer is so long: 7 more statements." in text
-    assert run_views.unsupported_line([], 1).endswith(": 1 more statement")
+    assert runs.unsupported_line([], 1).endswith(": 1 more statement")
 
 
 @given(st.lists(st.text(max_size=40), max_size=400), st.sampled_from(get_args(Mode)))
 def test_instructions_never_grow_beyond_their_limit(domains: list[str], mode: Mode) -> None:
-    said = words.instructions(domains, Settings(mode=mode))
-    assert len(said.encode()) <= words.INSTRUCTIONS_LIMIT
+    said = descriptions.instructions(domains, Settings(mode=mode))
+    assert len(said.encode()) <= descriptions.INSTRUCTIONS_LIMIT
 
 
 def test_the_instructions_state_the_workflow_first_and_name_the_domains() -> None:
     domains = Workbench(load().settings).domains()
-    said = words.instructions(domains, load().settings)
+    said = descriptions.instructions(domains, load().settings)
     assert said.index("search_apis") < said.index("describe_apis") < said.index("call_api")
     assert all(domain in said for domain in domains)
 
 
 def test_the_readme_lists_the_tools_with_their_parameters() -> None:
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
 
     server = build_server(Workbench(load().settings), warm=False)
     documented = dict(re.findall(r"^\| `(\w+)\((.*?)\)` \|", README.read_text(), re.MULTILINE))
@@ -199,8 +199,8 @@ def test_the_readme_lists_the_tools_with_their_parameters() -> None:
 
 def test_a_long_list_of_allowed_values_is_shown_cut_and_an_example_apart_from_a_default() -> None:
     values = tuple(f"v{number}" for number in range(300))
-    shown = views.parameter_view("v", Parameter(name="v", enum=values, example="v7"), required=True)
+    shown = apis.parameter_view("v", Parameter(name="v", enum=values, example="v7"), required=True)
     assert (len(shown.allowed), shown.allowed_in_all) == (64, 300)
     assert (shown.default, shown.example) == ("", "v7")
-    assert views.allowed_words(shown).endswith("v63, … (300 in all).")
-    assert views.allowed_words(shown.model_copy(update={"allowed": ()})) == ""
+    assert apis.allowed_words(shown).endswith("v63, … (300 in all).")
+    assert apis.allowed_words(shown.model_copy(update={"allowed": ()})) == ""

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from toolsrv.cli.wording import counted, told
+from toolsrv.cli.output import format_value, pluralize
 
 Run = Callable[..., Result]
 
 
 def test_a_number_agrees_with_its_noun() -> None:
     waits = ("changed text waits", "changed texts wait")
-    assert [counted(n, "host") for n in (0, 1, 2_000)] == ["0 hosts", "1 host", "2,000 hosts"]
-    assert [counted(n, *waits) for n in (1, 2)] == ["1 changed text waits", "2 changed texts wait"]
+    assert [pluralize(n, "host") for n in (0, 1, 2_000)] == ["0 hosts", "1 host", "2,000 hosts"]
+    assert [pluralize(n, *waits) for n in (1, 2)] == [
+        "1 changed text waits",
+        "2 changed texts wait",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def test_a_number_agrees_with_its_noun() -> None:
     ],
 )  # fmt: skip
 def test_a_value_is_told_in_few_characters(value: object, text: str) -> None:
-    assert told(value) == text
+    assert format_value(value) == text
 
 
 def test_tables_hold_nothing_that_only_a_program_understands(run: Run, ready_dir: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv.mcp_server import words
+from toolsrv.mcp_server import descriptions
 from toolsrv.settings import load
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +17,7 @@ async def told(folder: Path, **given: Any) -> tuple[list[str], Any]:
     """Return what a client reads about calls (instructions, description), and the hints."""
     from mcp import Client
 
-    from toolsrv.mcp_server.build import build_server
+    from toolsrv.mcp_server.server import build_server
     from toolsrv.workbench import Workbench
 
     bench = Workbench(load({"data_dir": str(folder), **given}).settings)
@@ -72,8 +72,8 @@ async def test_calls_that_reach_nobody_are_told_as_such(
 )
 def test_who_solves_tasks_is_told_as_it_is(tmp_path: Path, model: str, who: str) -> None:
     settings = load({"data_dir": str(tmp_path), "model": model}).settings
-    said = words.instructions(["Food"], settings)
+    said = descriptions.instructions(["Food"], settings)
     assert f"solve a whole task with {who}." in said
-    assert f"Let {who} solve" in words.descriptions(["Food"], settings)["solve_task"]
+    assert f"Let {who} solve" in descriptions.descriptions(["Food"], settings)["solve_task"]
     assert ("that ships is small" in said) == (model == "")
-    assert len(said.encode()) < words.INSTRUCTIONS_LIMIT
+    assert len(said.encode()) < descriptions.INSTRUCTIONS_LIMIT

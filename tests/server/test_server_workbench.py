@@ -10,10 +10,10 @@ import pytest
 
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.contract.models import Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 
 pytestmark = pytest.mark.anyio
 PROFILE = Profile(name="toolllama-2", format="toolllama", context=8192)

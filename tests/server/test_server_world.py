@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from toolsrv.world.request import RAPIDAPI_FIELDS, read_request
+from toolsrv.api_server.protocol import RAPIDAPI_FIELDS, read_request
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.calls.caller import default_caller
 

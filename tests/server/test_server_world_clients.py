@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from toolsrv.world import app, connections
+from toolsrv.api_server import app, serve
 
 HELPERS = runpy.run_path(str(Path(__file__).parent / "world_server.py"))
 TOKEN: str = HELPERS["TOKEN"]
@@ -65,7 +65,7 @@ def test_fifty_silent_clients_hurt_nobody_and_are_let_go(
     world: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where, server = world
-    monkeypatch.setattr(connections, "REQUEST_S", 3.0)
+    monkeypatch.setattr(serve, "REQUEST_S", 3.0)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connect(where)) for _ in range(50)]
         with ThreadPoolExecutor(4) as pool:
@@ -96,7 +96,7 @@ def test_a_client_that_sends_a_byte_now_and_then_is_let_go(
     world: tuple[str, Any], monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
     where, server = world
-    monkeypatch.setattr(connections, "REQUEST_S", 1.0)
+    monkeypatch.setattr(serve, "REQUEST_S", 1.0)
     with connect(where) as client:
         client.sendall(begun)
         started = time.monotonic()
@@ -116,7 +116,7 @@ def test_the_next_request_of_a_connection_has_its_own_time(
     world: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where, _ = world
-    monkeypatch.setattr(connections, "REQUEST_S", 2.0)
+    monkeypatch.setattr(serve, "REQUEST_S", 2.0)
     with httpx.Client(timeout=60) as client:
         for _ in range(3):
             assert client.post(f"{where}/virtual", json=BODY).status_code == 200
@@ -129,8 +129,8 @@ def test_too_many_connections_cost_the_one_that_has_been_silent_longest(
     world: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where, server = world
-    monkeypatch.setattr(connections, "CONNECTIONS", 10)
-    monkeypatch.setattr(connections, "REQUEST_S", 60.0)
+    monkeypatch.setattr(serve, "CONNECTIONS", 10)
+    monkeypatch.setattr(serve, "REQUEST_S", 60.0)
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connect(where)) for _ in range(30)]
         assert rest(silent[0]) == b""
@@ -142,7 +142,7 @@ def test_a_connection_that_is_being_answered_makes_no_room(
     world: tuple[str, Any], gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where, server = world
-    monkeypatch.setattr(connections, "CONNECTIONS", 1)
+    monkeypatch.setattr(serve, "CONNECTIONS", 1)
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(ask, where, api_name="slow")
         assert gate.wait(60)

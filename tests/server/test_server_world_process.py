@@ -20,8 +20,8 @@ from click.testing import Result
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.calls.arguments import bind
-from toolsrv_runtime.calls.recordings.key import call_key
-from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.recordings import call_key
+from toolsrv_runtime.calls.recordings.storage import RECORDINGS_FILE, RecordingStore
 
 API = "Location/world_clock/time_difference"
 CITIES = ("London", "Sydney", "Tokyo", "Lima", "Oslo", "Cairo", "Paris", "Delhi", "Rome", "Berlin")

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from toolsrv.api_server.serve import make_server
 from toolsrv.loopback import listen, origin
-from toolsrv.world.serve import make_server
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls.caller import Caller, Home
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller
 
 TOKEN = "the-token-of-these-tests"
 HOST = "values.example"
@@ -44,7 +44,7 @@ def values_caller(
     return Caller(
         transports={HOST: httpx.ASGITransport(app=app)},
         timeout=60,
-        home=lambda _api: Home(schema=schema),
+        home=lambda _api: ApiOrigin(schema=schema),
     )
 
 

@@ -20,17 +20,24 @@ from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime import TASK_LIMIT
+from toolsrv_runtime.agent.candidates import ApiRetriever
+from toolsrv_runtime.agent.run import Run
 from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.contract.format import Format
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
+from toolsrv_runtime.contract.models import (
+    Completion,
+    Engine,
+    OptionScores,
+    Prompt,
+    Sampling,
+    SpecialTokens,
+)
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Format
-from toolsrv_runtime.limits import TASK_LIMIT
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.run import Run
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import build_format, build_hints, ignore
 from toolsrv_runtime.stop import Stop
 
@@ -42,7 +49,7 @@ TOO_DEEP = "it needs more calls than --depth has room for"
 class Surroundings:
     """What all tasks share: the finder, the APIs by id, the real ones' ids, who calls and plays."""
 
-    finder: Finder
+    finder: ApiRetriever
     apis: Mapping[str, Api]
     real: frozenset[str]
     caller: Caller
@@ -136,7 +143,7 @@ class EngineAnnotator:
         form = build_format(self._engine, profile, prior=around.finder)
         run = _run(assignment, options, listing, self._engine, form, around, scene,
                    offered=options.candidates or profile.candidates,
-                   anew=profile.anew_after_give_up, draws=profile.draws,
+                   anew=profile.anew_after_give_up, draws=profile.samples,
                    hints=build_hints(profile, around.finder))  # fmt: skip
         return _solved(await run.run(), around, {})
 
@@ -160,10 +167,10 @@ class _NoModel:
         sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
         stop: Stop | None = None,  # noqa: ARG002
         excluded: Sequence[str] = (),  # noqa: ARG002
-    ) -> Reply:
+    ) -> Completion:
         self._refuse()
 
-    def score(self, prompt: Prompt, options: object) -> Scores:  # noqa: ARG002
+    def score(self, prompt: Prompt, options: object) -> OptionScores:  # noqa: ARG002
         self._refuse()
 
     def close(self) -> None:

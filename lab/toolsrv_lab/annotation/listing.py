@@ -13,7 +13,7 @@ from typing import Protocol
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.finder import Finder, Found, FoundList
+from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApi, RetrievedApis
 
 _MORE = 4  # so many times more is asked for where hits of other catalogs are left out
 
@@ -31,7 +31,7 @@ class Listed:
 class Lists:
     """A list of hits."""
 
-    hits: Sequence[Found]
+    hits: Sequence[RetrievedApi]
     nothing_fits: bool
     nearest_categories: Sequence[str] = ()
     dead_left_out: int = 0
@@ -44,7 +44,7 @@ class CatalogSearch(Protocol):
 
     def search(
         self, text: str, limit: int = 5, *, category: str | None = None, catalog: str | None = None
-    ) -> FoundList:
+    ) -> RetrievedApis:
         """Return the APIs that fit ``text``, best first."""
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
@@ -67,7 +67,7 @@ class CatalogFinder:
         self._ids = ids
         self._catalog = catalog
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         """Return the APIs that fit ``text``, best first."""
         wanted = limit if self._catalog else _MORE * limit
         found = self._retriever.search(text, wanted, category=category, catalog=self._catalog)
@@ -96,7 +96,7 @@ class Listing:
 
     def __init__(
         self,
-        finder: Finder,
+        finder: ApiRetriever,
         wanted: Sequence[Api],
         *,
         hidden: Collection[str] = (),
@@ -110,14 +110,14 @@ class Listing:
         self._candidates = candidates
         self._begun = False
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         """Return the APIs that fit ``text``, best first; the first time those of the task too."""
         if self._begun:
             return self._finder.search(text, limit, category=category)
         self._begun = True
         most = max(limit, len(self._wanted) + len(self._beside))
         found = self._finder.search(text, most + len(self._hidden), category=category)
-        hits: list[Found] = [hit for hit in found.hits if hit.api.id not in self._hidden]
+        hits: list[RetrievedApi] = [hit for hit in found.hits if hit.api.id not in self._hidden]
         if self._candidates:
             hits = [
                 Listed(api, 0.0, text) for api in self._candidates if api.id not in self._hidden
@@ -137,7 +137,9 @@ class Listing:
         """Return whether each API serves a clause, and which words are its values."""
         return self._finder.match(asked, apis)
 
-    def _with_wanted(self, hits: Sequence[Found], text: str, most: int) -> list[Found]:
+    def _with_wanted(
+        self, hits: Sequence[RetrievedApi], text: str, most: int
+    ) -> list[RetrievedApi]:
         """Return ``most`` hits: the wanted ones at their places, else in the places of the last."""
         wanted = {api.id for api in self._wanted}
         room = most - len(self._beside) - len(self._wanted)
@@ -145,7 +147,7 @@ class Listing:
         kept = [hit for hit in hits if hit.api.id in others | wanted]
         there = {hit.api.id for hit in kept}
         kept += [Listed(api, 0.0, text) for api in self._wanted if api.id not in there]
-        found: list[Found] = []
+        found: list[RetrievedApi] = []
         for hit in kept:
             found.append(hit)
             if (twin := self._beside.get(hit.api.id)) is not None:

@@ -16,7 +16,7 @@ from toolsrv_lab.annotation.annotators import Annotator, Surroundings
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.store import AnswerFolder, Status
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
-from toolsrv_runtime.answers.write import answer_of
+from toolsrv_runtime.toolbench.answer_writer import answer_of
 
 Progress = Callable[["Report"], None]
 

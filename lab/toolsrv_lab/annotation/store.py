@@ -17,9 +17,8 @@ from typing import Any, Literal, Self, TextIO
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
-from toolsrv_runtime.answers.model import Answer
-from toolsrv_runtime.answers.read import read_answer
-from toolsrv_runtime.answers.write import write_answer
+from toolsrv_runtime.toolbench.answer_files import Answer, read_answer
+from toolsrv_runtime.toolbench.answer_writer import write_answer
 
 RECORD = "annotation.jsonl"
 Status = Literal["solved", "gave_up", "failed"]

@@ -21,7 +21,7 @@ from toolsrv_lab.annotation.slips import Slip
 from toolsrv_lab.instructions.errands import Step as Wanted
 from toolsrv_lab.instructions.errands import sources
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.contract.format import FINISH, Action, History, Interrupted, Step, UsageMeter
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.values import facts
@@ -57,7 +57,14 @@ class Oracle:
             found.insert(0, ("error", facts.plain(error)[: facts.VALUE_LIMIT]))
         return json.dumps(dict(found), ensure_ascii=False)
 
-    def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:  # noqa: ARG002 - the port
+    def propose(
+        self,
+        view: History,
+        *,
+        max_tokens: int,  # noqa: ARG002 - the port
+        stop: Stop,
+        meter: UsageMeter,
+    ) -> Action | str:
         """Return the next move; see ``Format.propose``."""
         if stop.is_set():
             raise Interrupted
@@ -79,11 +86,26 @@ class Oracle:
             return self._serve(at, values, options, view, missing)
         return self._finish(view, served, missing) if served else self._spent(view, missing)
 
-    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:  # noqa: ARG002 - the port
+    def finish(
+        self,
+        view: History,  # noqa: ARG002 - the port
+        *,
+        max_tokens: int,  # noqa: ARG002
+        stop: Stop,  # noqa: ARG002
+        meter: UsageMeter,  # noqa: ARG002
+    ) -> Action | None:
         """Return nothing: what the plan does not answer is no example."""
         return None
 
-    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:  # noqa: ARG002 - the port
+    def prefers(
+        self,
+        view: History,  # noqa: ARG002 - the port
+        first: Step,  # noqa: ARG002
+        second: Step,  # noqa: ARG002
+        *,
+        stop: Stop,  # noqa: ARG002
+        meter: UsageMeter,  # noqa: ARG002
+    ) -> bool:
         """Prefer what the plan has first."""
         return True
 
@@ -92,9 +114,9 @@ class Oracle:
         at: int,
         values: Mapping[str, str],
         options: Sequence[Attempt],
-        view: View,
+        view: History,
         missing: Sequence[str],
-    ) -> Move:
+    ) -> Action:
         """Return a call for a step that was not made before, or the end of the branch."""
         step, slip = self._steps[at], self._slips.get(at)
         for option in options:
@@ -113,11 +135,11 @@ class Oracle:
         told = {words for one in view.path for words in one.move.missing}
         before = "".join(f"{one}{layout.NOTHING}. " for one in missing if one not in told)
         thought = f"{_failed(view)}{before}{step.words}{_use(view, open_[0].function)}"
-        return Move(
+        return Action(
             thought, open_[0].function, open_[0].arguments, about=step.words, missing=tuple(missing)
         )
 
-    def _mistake(self, at: int, values: Mapping[str, str], view: View) -> Attempt | None:
+    def _mistake(self, at: int, values: Mapping[str, str], view: History) -> Attempt | None:
         slip, step = self._slips.get(at), self._steps[at]
         if slip is None or slip.kind not in {"function", "missing", "argument"}:
             return None
@@ -144,7 +166,7 @@ class Oracle:
         values |= {name: seen[at][1] for name, at in taken.items()}
         return values if len(values) == len(step.arguments) else None
 
-    def _spent(self, view: View, missing: Sequence[str]) -> Move:
+    def _spent(self, view: History, missing: Sequence[str]) -> Action:
         """Return a give-up where nothing is left to try, with the call that could not be mended."""
         failed = [one for one in view.failed if _made(one) in self._serves]
         number = _number(view, failed[-1].move.function) if failed else 0
@@ -153,32 +175,32 @@ class Oracle:
         thought = "; ".join(f"{words}{layout.NOTHING}" for words in missing)
         return _quit(thought or "nothing is left to try", missing)
 
-    def _finish(self, view: View, served: Mapping[int, Any], missing: Sequence[str]) -> Move:
+    def _finish(self, view: History, served: Mapping[int, Any], missing: Sequence[str]) -> Action:
         told = {words for one in view.path for words in one.move.missing}
         before = "".join(f"{one}{layout.NOTHING}. " for one in missing if one not in told)
         found = [facts.facts(served[at], limit=OBSERVATION_LIMIT) for at in sorted(served)]
         text = "; ".join(facts.sentence(one) for one in found if one)
         answer = {"return_type": "give_answer", "final_answer": text}
         arguments = json.dumps(answer, ensure_ascii=False)
-        return Move(before + layout.DONE, FINISH, arguments, missing=tuple(missing))
+        return Action(before + layout.DONE, FINISH, arguments, missing=tuple(missing))
 
 
-def _quit(thought: str, missing: Sequence[str]) -> Move:
-    return Move(thought, FINISH, layout.QUIT, missing=tuple(missing))
+def _quit(thought: str, missing: Sequence[str]) -> Action:
+    return Action(thought, FINISH, layout.QUIT, missing=tuple(missing))
 
 
-def _failed(view: View) -> str:
+def _failed(view: History) -> str:
     """Return how a thought begins after a call that did not succeed."""
     last = view.path[-1] if view.path else None
     number = _number(view, last.move.function) if last is not None and not last.ok else 0
     return f"#{number} failed. " if number else ""
 
 
-def _use(view: View, function: str) -> str:
+def _use(view: History, function: str) -> str:
     return f"{layout.USE}{_number(view, function)}"
 
 
-def _number(view: View, function: str) -> int:
+def _number(view: History, function: str) -> int:
     """Return a function's number on the list, 0 where it is not on it any more."""
     names = [one.name for one in view.functions]
     return names.index(function) + 1 if function in names else 0

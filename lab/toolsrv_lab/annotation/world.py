@@ -17,8 +17,7 @@ from toolsrv_lab.nano.world import Answer, World
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.calls.spool import Spool
+from toolsrv_runtime.calls.result import Consent, Spool
 from toolsrv_runtime.errors import ArgumentError
 
 

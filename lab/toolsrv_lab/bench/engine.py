@@ -33,7 +33,7 @@ from toolsrv_registry.process import usable_cores
 
 if TYPE_CHECKING:  # the runtime is loaded by the command
     from toolsrv_lab.bench.parts import Parts
-    from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.contract.models import Engine
     from toolsrv_runtime.outcome import Outcome, Usage
 
 # No token of such a text is forced, and none may end it early.
@@ -231,7 +231,7 @@ def _load(model: Path | None, threads: int | None) -> float:
 
 def _texts(parts: Parts, count: int) -> list[str]:
     """Return texts of about the same many tokens that share no beginning."""
-    from toolsrv_runtime.engine.base import Piece  # noqa: PLC0415 - as the engine
+    from toolsrv_runtime.contract.models import Piece  # noqa: PLC0415 - as the engine
 
     words = " ".join(api.description for api in parts.apis.values())
     tokens = parts.engine.count((Piece(words[:4000]),))
@@ -242,7 +242,7 @@ def _texts(parts: Parts, count: int) -> list[str]:
 
 def _read(engine: Engine, text: str) -> float:
     """Return the prompt tokens read per second."""
-    from toolsrv_runtime.engine.base import Piece  # noqa: PLC0415 - as the engine
+    from toolsrv_runtime.contract.models import Piece  # noqa: PLC0415 - as the engine
 
     began = time.perf_counter()
     reply = engine.generate((Piece(text),), grammar=_FREE, max_tokens=1)
@@ -251,7 +251,7 @@ def _read(engine: Engine, text: str) -> float:
 
 def _write(engine: Engine, number: int) -> float:
     """Return the tokens written per second after a short prompt."""
-    from toolsrv_runtime.engine.base import Piece  # noqa: PLC0415 - as the engine
+    from toolsrv_runtime.contract.models import Piece  # noqa: PLC0415 - as the engine
 
     began = time.perf_counter()
     reply = engine.generate((Piece(f"{number} is"),), grammar=_FREE, max_tokens=_WRITTEN)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from toolsrv_lab.bench.figures import percentile
 from toolsrv_lab.extras import load
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.atomic import fresh_bytes
+from toolsrv_runtime.files import open_atomic
 
 if TYPE_CHECKING:
     from toolsrv_lab.bench.catalog import Level
@@ -117,5 +117,5 @@ def _mark(picture: Any, apis: Sequence[int], builds: Sequence[Build]) -> None:
 
 def write_picture(path: Path, content: bytes) -> None:
     """Write a file that appears when it is complete."""
-    with fresh_bytes(path) as file:
+    with open_atomic(path) as file:
         file.write(content)

@@ -21,18 +21,19 @@ from toolsrv_lab.bench.replay.plain import without_amx
 from toolsrv_lab.bench.replay.tree import distinct
 from toolsrv_lab.bench.report import tell
 from toolsrv_registry.process import usable_cores
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
-    Expected,
+    Completion,
     Message,
+    Piece,
+    ReplyConstraints,
     SystemMessage,
     Tool,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
@@ -60,12 +61,12 @@ class Written:
     ``another`` is a reply where the first one was excluded, and is not part of the tree.
     """
 
-    replies: list[Reply]
+    replies: list[Completion]
     paths: list[list[int]]
     seconds: float
     evaluated: int
     missed: int
-    another: Reply
+    another: Completion
 
 
 def tools() -> tuple[Tool, ...]:
@@ -94,13 +95,13 @@ def write_tree(engine: LlamaEngine, template: ToolTemplate) -> Written:
     offered = tuple(_FUNCTIONS)
     nodes: list[tuple[Message, ...]] = [begin]
     called: list[str] = []
-    replies: list[Reply] = []
+    replies: list[Completion] = []
     paths: list[list[int]] = []
 
     def write(
         messages: tuple[Message, ...], names: tuple[str, ...], *excluded: str
-    ) -> tuple[Reply, list[int], tuple[ToolCall, ...]]:
-        request = ChatRequest(messages, tools(), Expected(names=names, text=False))
+    ) -> tuple[Completion, list[int], tuple[ToolCall, ...]]:
+        request = ChatRequest(messages, tools(), ReplyConstraints(names=names, text=False))
         prompt = template.render(request)
         reply = engine.generate(
             prompt,

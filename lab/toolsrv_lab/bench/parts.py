@@ -15,9 +15,9 @@ from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_lab.solving import FaultyCaller
 from toolsrv_registry.api import Api
 from toolsrv_registry.process import usable_cores
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.gguf_models import load_engine
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import Solver
 
 
@@ -42,7 +42,7 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
     """
     from toolsrv_catalogs.offline import load_offline_catalog  # noqa: PLC0415 - heavy
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - heavy
-    from toolsrv_runtime.calls.offline import transports  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.calls.transports import offline_transports  # noqa: PLC0415 - heavy
 
     engine, profile = load_engine(model, threads=threads or usable_cores())
     catalog = load_offline_catalog()
@@ -52,7 +52,7 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
             Registry.open(folder, [catalog]) as registry,
         ):
             registry.ensure_index()
-            async with FaultyCaller(transports=transports()) as caller:
+            async with FaultyCaller(transports=offline_transports()) as caller:
                 solver = Solver(
                     retriever=registry.retriever, engine=engine, profile=profile, caller=caller
                 )

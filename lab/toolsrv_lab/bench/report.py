@@ -30,7 +30,7 @@ json_option = click.option(
 )
 
 
-MODELS = "toolsrv.models"
+MODELS = "toolsrv.model_list"
 """In a context's ``meta``: returns the file that a name stands for, where there is a list."""
 
 
@@ -39,7 +39,7 @@ class ModelFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path; refuse a server's address for what it is."""
-        from toolsrv_runtime.models.openai.place import is_url  # noqa: PLC0415 - only with --model
+        from toolsrv_runtime.models.openai import is_url  # noqa: PLC0415 - only with --model
 
         if is_url(str(value)):
             self.fail(

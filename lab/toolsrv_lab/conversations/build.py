@@ -23,7 +23,7 @@ from toolsrv_lab.conversations import tokens
 from toolsrv_lab.conversations.episode import Episode, Made, Offered
 from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.conversations.telling import Talk, Teller
-from toolsrv_runtime.engine.base import SpecialTokens
+from toolsrv_runtime.contract.models import SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 LONGEST = 1_600

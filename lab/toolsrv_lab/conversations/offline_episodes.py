@@ -26,7 +26,7 @@ from toolsrv_lab.nano.world import World
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.words import words
-from toolsrv_runtime.agent.tools import forms
+from toolsrv_runtime.agent.prompts import tool_forms
 from toolsrv_runtime.values import facts
 
 _RENAMED, _SWAPPED, _FAILS = 0.45, 0.5, 0.04
@@ -231,7 +231,7 @@ class OfflineEpisodes:
         if len(values) < len(step.arguments):
             return None
         offered, keys = shown
-        schema = forms(function)[0].parameters["properties"]
+        schema = tool_forms(function)[0].parameters["properties"]
         by_name = {parameter.name: key for key, parameter in function.parameters.items()}
         arguments, said = {}, {}
         for name, value in values.items():
@@ -320,7 +320,7 @@ def api_enum(api: Api, name: str) -> bool:
 
 
 def _plain(function: Function) -> tuple[Offered, Mapping[str, str]]:
-    shown = forms(function)[0]
+    shown = tool_forms(function)[0]
     return (
         Offered(shown.name, shown.description, shown.parameters),
         {key: key for key in shown.parameters["properties"]},
@@ -332,7 +332,7 @@ def _renamed(function: Function, rng: random.Random) -> tuple[Offered, Mapping[s
     if says is None:
         return _plain(function)
     other = rng.choice(says.others)
-    shown = forms(function)[0].parameters
+    shown = tool_forms(function)[0].parameters
     by_old = other["parameters"]
     keys, properties = {}, {}
     for key, schema in shown["properties"].items():

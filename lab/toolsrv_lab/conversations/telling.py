@@ -19,9 +19,15 @@ from typing import Any
 from toolsrv_lab.conversations.episode import Episode, Made, Offered
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.answering import DataQuestion
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, SHORT_LIMIT, no_function_fits, tool
-from toolsrv_runtime.calls.compress import Budget
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.agent.fitting import PromptShape
+from toolsrv_runtime.agent.prompts import (
+    NO_FUNCTION_FITS,
+    SHORT_LIMIT,
+    make_tool,
+    no_function_fits_tool,
+)
+from toolsrv_runtime.calls.compress import TextBudget
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
     Message,
@@ -31,8 +37,6 @@ from toolsrv_runtime.contract.chat import (
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.formats import told
-from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 _ROOMS = (400, 700, 1_000, 1_600, 2_400)
@@ -84,7 +88,7 @@ class Teller:
                 )
         questions = list(one.questions())
         for question, answer in rng.sample(questions, min(len(questions), rng.choice((1, 1, 2)))):
-            request = question.request(Shape((), question.data))
+            request = question.request(PromptShape((), question.data))
             if rng.random() > 0.25:
                 request = replace(request, messages=(request.messages[0], request.messages[-1]))
             yield self._row(request, answer, range(9))
@@ -92,7 +96,9 @@ class Teller:
     def talk(self, one: Talk) -> Row:
         """Return a reply without a call as the agent asks for it."""
         now = datetime.fromisoformat(one.now)
-        system = prompts.ITSELF.format(today=prompts.today(now), examples=", ".join(one.functions))
+        system = prompts.ITSELF.format(
+            today=prompts.format_date(now), examples=", ".join(one.functions)
+        )
         request = ChatRequest((SystemMessage(system), UserMessage(one.task)), now=now)
         return self._row(request, one.reply, ())
 
@@ -122,7 +128,7 @@ class _Telling:
         self._rng = rng
         self._now = datetime.fromisoformat(episode.now) + timedelta(hours=rng.randrange(24))
         form = rng.choices(("whole", "short", "bare"), (80, 15, 5))[0]
-        self._tools = (*(_tool(one, form) for one in episode.functions), no_function_fits())
+        self._tools = (*(_tool(one, form) for one in episode.functions), no_function_fits_tool())
         schemas = {one.name: one.parameters for one in episode.functions}
         room = rng.choice(_ROOMS)
         self.calls = [
@@ -130,7 +136,8 @@ class _Telling:
             for at, step in enumerate(episode.steps)
         ]
         self._seen = [
-            told.observation(step.response, step.error, Budget(room)) for step in episode.steps
+            prompts.render_observation(step.response, step.error, TextBudget(room))
+            for step in episode.steps
         ]
         later = [{one.name for one in episode.steps[at + 1 :]} for at in range(len(episode.steps))]
         # Learnt are no calls whose arguments were wrong.
@@ -140,7 +147,7 @@ class _Telling:
 
     def request(self, steps: int, note: str = "") -> ChatRequest:
         """Return the conversation behind so many steps, with ``note`` at its end."""
-        system = prompts.SYSTEM.format(today=prompts.calendar(self._now))
+        system = prompts.SYSTEM.format(today=prompts.format_calendar(self._now))
         messages: list[Message] = [SystemMessage(system), UserMessage(self._episode.task)]
         for call, seen in zip(self.calls[:steps], self._seen, strict=False):
             messages += [AssistantMessage("", (call,)), ToolMessage(call, seen)]
@@ -157,7 +164,7 @@ class _Telling:
     def note(self, at: int) -> str:
         """Return what the agent says before a step: the part that is open, words for values."""
         step, rng = self._episode.steps[at], self._rng
-        lines = [prompts.open_parts([step.words])] if at else []
+        lines = [prompts.open_parts_note([step.words])] if at else []
         if rng.random() < _HINTED and (hint := self._hint(step)):
             lines.append(prompts.VALUES.format(hint=hint))
         return "\n".join(lines)
@@ -233,4 +240,4 @@ def _tool(offered: Offered, form: str) -> Tool:
         }
         text = text if len(text) <= SHORT_LIMIT else f"{text[:SHORT_LIMIT]}…"
     text = "" if form == "bare" else text[:600]
-    return tool(offered.name, text, properties, schema.get("required", []))
+    return make_tool(offered.name, text, properties, schema.get("required", []))

@@ -19,8 +19,8 @@ from toolsrv_lab.evaluation.bfcl_data import AST, Bfcl, Case, Checked, original,
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
 from toolsrv_registry.errors import DataError, ToolsrvError
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, no_function_fits
-from toolsrv_runtime.contract.chat import ChatModel, ChatReply, ChatRequest, Expected
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS, no_function_fits_tool
+from toolsrv_runtime.contract.models import ChatModel, ChatReply, ChatRequest, ReplyConstraints
 from toolsrv_runtime.errors import ContextError
 from toolsrv_runtime.stop import Stop
 
@@ -97,10 +97,10 @@ def request_of(case: Case, mode: Mode) -> tuple[ChatRequest, dict[str, str]]:
     """Return the request of a case, and the original name of each of its tools."""
     shown, originals = tools(case.functions)
     if mode == "free":
-        expected = Expected(tuple(originals), calls=CALLS, text=True)
+        expected = ReplyConstraints(tuple(originals), calls=CALLS, text=True)
         return ChatRequest(case.messages, shown, expected, max_tokens=MAX_TOKENS), originals
-    shown = (*shown, no_function_fits())
-    expected = Expected(
+    shown = (*shown, no_function_fits_tool())
+    expected = ReplyConstraints(
         tuple(one.name for one in shown),
         calls=CALLS if "parallel" in case.category else 1,
         text=False,

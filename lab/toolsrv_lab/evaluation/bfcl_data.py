@@ -21,7 +21,7 @@ from typing import Any
 
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     Message,
     SystemMessage,

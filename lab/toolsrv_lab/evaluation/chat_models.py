@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.contract.chat import ChatModel, ChatRequest
-from toolsrv_runtime.engine.base import Engine, SpecialTokens
+from toolsrv_runtime.contract.models import ChatModel, ChatRequest, Engine, SpecialTokens
 from toolsrv_runtime.models.local import LocalChatModel
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 _NO_TOKENS = SpecialTokens()

@@ -26,8 +26,8 @@ from toolsrv_lab.evaluation.statistics import (
 from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.contract.format import Format, History, Interrupted, UsageMeter
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.formats.base import Format, Interrupted, Meter, View
 from toolsrv_runtime.stop import Stop
 
 MOST = 9
@@ -141,9 +141,9 @@ def choose(
 def first_call(form: Format, task: str, apis: Sequence[Api], *, seed: int = 0) -> str:
     """Return the id of the API that a model would call first, "" where it calls none of them."""
     functions = FunctionList(apis)
-    view = View(task, tuple(functions), seed=seed)
+    view = History(task, tuple(functions), seed=seed)
     try:
-        move = form.propose(view, max_tokens=_TOKENS, stop=Stop(), meter=Meter())
+        move = form.propose(view, max_tokens=_TOKENS, stop=Stop(), meter=UsageMeter())
     except (ContextError, Interrupted):
         return ""
     if isinstance(move, str):

@@ -19,12 +19,18 @@ from toolsrv_lab.evaluation.cells import Cell
 from toolsrv_lab.evaluation.llift_cases import Case, CaseWorld, Label
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
 from toolsrv_registry.errors import ToolsrvError, UsageError
-from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, Expected, Tool, UserMessage
+from toolsrv_runtime.agent.concurrency import run_in_thread
+from toolsrv_runtime.contract.models import (
+    ChatModel,
+    ChatRequest,
+    ReplyConstraints,
+    Tool,
+    UserMessage,
+)
 from toolsrv_runtime.options import SWITCHES
 from toolsrv_runtime.outcome import Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
-from toolsrv_runtime.waiting import off_loop
 
 VOTES = "votes"
 SIMPLE = "simple"
@@ -246,12 +252,12 @@ async def _verdict(case: Case, outcome: Outcome, model: ChatModel, seed: int) ->
     request = ChatRequest(
         (UserMessage(text),),
         (tool,),
-        Expected((tool.name,), calls=1, text=False),
+        ReplyConstraints((tool.name,), calls=1, text=False),
         max_tokens=_TOKENS,
         seed=seed,
     )
     stop = Stop()
-    reply = await off_loop(lambda: model.reply(request, stop=stop), stop)
+    reply = await run_in_thread(lambda: model.reply(request, stop=stop), stop)
     said = reply.calls[0].arguments.get("verdict") if reply and reply.calls else None
     return "before" if said == "before" else "safe" if said == "safe" else "none"
 

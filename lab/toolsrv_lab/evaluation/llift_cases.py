@@ -22,7 +22,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.calls.result import CallResult, Consent
-from toolsrv_runtime.file_in import read_text
+from toolsrv_runtime.files import read_text
 
 Label = Literal["before", "safe"]
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
-from toolsrv_runtime.atomic import check_target
+from toolsrv_runtime.files import check_target
 
 ELSE = "name another --out, or delete this file to begin again"
 """Hint of an error about a file that cannot be gone on with."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from toolsrv_lab.curve import check_picture
 from toolsrv_lab.evaluation.statistics import Share
 from toolsrv_lab.extras import load
-from toolsrv_runtime.atomic import fresh_bytes
+from toolsrv_runtime.files import open_atomic
 
 _COLORS = ("#1f6fb2", "#d9822b", "#4b9b5f", "#a0509a", "#8c6d3f", "#5b6770")
 _GREY = "#5b6770"
@@ -79,5 +79,5 @@ def draw_shares(
         kind = path.suffix.removeprefix(".")
         metadata = {"Date": None} if kind == "svg" else {}
         picture.savefig(buffer, format=kind, metadata=metadata, dpi=150)
-    with fresh_bytes(path) as file:
+    with open_atomic(path) as file:
         file.write(buffer.getvalue())

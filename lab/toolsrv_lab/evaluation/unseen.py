@@ -20,8 +20,8 @@ from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.contract.format import Format, History, Interrupted, UsageMeter
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.formats.base import Format, Interrupted, Meter, View
 from toolsrv_runtime.stop import Stop
 
 _TOKENS = 20_000
@@ -135,11 +135,11 @@ def figures(called: Sequence[Called]) -> UnseenFigures:
 
 def _called(one: Asked, form: Format) -> Called:
     functions = FunctionList(one.offered)
-    view = View(one.told.text, tuple(functions))
+    view = History(one.told.text, tuple(functions))
     name = ""
     given: dict[str, str] = {}
     try:
-        move = form.propose(view, max_tokens=_TOKENS, stop=Stop(), meter=Meter())
+        move = form.propose(view, max_tokens=_TOKENS, stop=Stop(), meter=UsageMeter())
     except (ContextError, Interrupted):
         move = ""
     function = None if isinstance(move, str) else functions.function(move.function)

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, urlsplit
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.calls.arguments import bind
-from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.calls.request import build_request
 
 DATA = files("toolsrv_lab.evaluation") / "data"
 KEPT, ORACLE = "wire_requests.json", "wire_oracle.mjs"
@@ -187,7 +187,7 @@ def ours(case: Case) -> Request:
     try:
         (api,) = tool.apis
         given = case.parameters | (case.body if isinstance(case.body, dict) else {})
-        built = build(api, bind(api, given))
+        built = build_request(api, bind(api, given))
     except (ToolsrvError, ValueError) as error:
         return Request(case.id, fault=str(error)[:200])
     headers = {name: str(value) for name, value in built.headers.items()}

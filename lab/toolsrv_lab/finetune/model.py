@@ -14,8 +14,7 @@ from toolsrv_lab.extras import load
 from toolsrv_lab.finetune.options import FineTuning
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.convert.architecture import Architecture, read_architecture
-from toolsrv_runtime.convert.shards import Shards
-from toolsrv_runtime.convert.tensors import check, wanted
+from toolsrv_runtime.convert.tensors import Shards, check_tensors, tensor_specs
 
 TOKENIZER_FILES = (
     "tokenizer.model", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -31,7 +30,7 @@ def check_base(folder: Path) -> Architecture:
             what is trained can be converted.
     """
     model = read_architecture(folder)
-    check(list(wanted(model)), Shards(folder).tensors, tied=model.tied)
+    check_tensors(list(tensor_specs(model)), Shards(folder).tensors, tied=model.tied)
     return model
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from toolsrv_lab.fuzzing.strategies import TEXTS
 from toolsrv_lab.fuzzing.target import Target, hold
-from toolsrv_runtime.calls.addresses import Addresses, address_fault
+from toolsrv_runtime.calls.addresses import AddressResolver, address_fault
 from toolsrv_runtime.errors import PolicyError
 
 _REFUSED_4 = (
@@ -39,13 +39,13 @@ async def _numeric(host: str, port: int) -> list[str]:
     return [str(one[4][0]) for one in found]
 
 
-_ADDRESSES = Addresses(resolve=_numeric)
+_ADDRESSES = AddressResolver(resolve=_numeric)
 
 
 def _reached(host: str) -> list[str]:
     """Return the addresses that a call to ``host`` would connect to; none where it is refused."""
     try:
-        return asyncio.run(_ADDRESSES.of(host, 443))
+        return asyncio.run(_ADDRESSES.addresses_of(host, 443))
     except (OSError, PolicyError):
         return []
 

@@ -26,10 +26,10 @@ from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_registry.numerals import spell
-from toolsrv_runtime.calls import body
+from toolsrv_runtime.calls import response_body
 from toolsrv_runtime.calls.arguments import bind, parse
 from toolsrv_runtime.calls.policy import check_address
-from toolsrv_runtime.calls.request import BODILESS, Outgoing, build
+from toolsrv_runtime.calls.request import BODILESS, OutgoingRequest, build_request
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -98,7 +98,7 @@ def _check_request(case: Any) -> None:
         return
     api, bound = found
     try:
-        out = build(api, bound)
+        out = build_request(api, bound)
     except (ArgumentError, PolicyError):
         return
     named = urlsplit(api.url)
@@ -117,7 +117,7 @@ def _check_request(case: Any) -> None:
     _check_query(api, bound, out)
 
 
-def _check_path(api: Api, bound: Mapping[str, Any], out: Outgoing) -> None:
+def _check_path(api: Api, bound: Mapping[str, Any], out: OutgoingRequest) -> None:
     template = re.match(r"[a-z]+://[^/?]*([^?]*)", api.url)
     wanted = (template[1] if template else "").split("/")
     sent = out.url.raw_path.decode("ascii").partition("?")[0].split("/")
@@ -130,7 +130,7 @@ def _check_path(api: Api, bound: Mapping[str, Any], out: Outgoing) -> None:
             hold(unquote(text) == said, "a path parameter arrives as it is", text, said)
 
 
-def _check_query(api: Api, bound: Mapping[str, Any], out: Outgoing) -> None:
+def _check_query(api: Api, bound: Mapping[str, Any], out: OutgoingRequest) -> None:
     if api.method not in BODILESS:
         return
     pairs = parse_qsl(out.url.query.decode("ascii"), keep_blank_values=True)
@@ -154,7 +154,7 @@ def _escaped(which: list[bool]) -> str:
 def _check_reply(case: Any) -> None:
     data = case["text"].encode("utf-8", "surrogatepass") + case["tail"].encode("latin-1")
     headers = httpx.Headers({"content-type": case["type"]})
-    found = body.understand(data, headers, too_large=case["large"], secrets=(_PLANTED,))
+    found = response_body.parse_body(data, headers, too_large=case["large"], secrets=(_PLANTED,))
     told = json.dumps(found.value, allow_nan=False, ensure_ascii=False)
     hold(_PLANTED not in told, "a key comes back from nowhere", told)
     hold(len(told) <= 8 * len(data) + 100, "a reply does not grow", len(told), len(data))

@@ -30,7 +30,7 @@ from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.arguments import bind
-from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 _BIDI = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
@@ -73,7 +73,7 @@ def _check_tool(tool: Tool) -> None:
             hold(fine, "an address is a web address", api.url)
         given = {one.key: one.enum[0] if one.enum else "1" for one in api.required}
         try:
-            sent = build(api, bind(api, given)).url.host
+            sent = build_request(api, bind(api, given)).url.host
         except (ArgumentError, PolicyError):
             continue
         named = (urlsplit(api.url).hostname or "").rstrip(".")

@@ -11,16 +11,16 @@ from toolsrv_lab.fuzzing.strategies import METHODS, NASTY, SCALARS, TEXTS
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.calls.policy import READING, Policy, Rule, consent_for
-from toolsrv_runtime.calls.request import Outgoing
+from toolsrv_runtime.calls.policy import READ_METHODS, Policy, PolicyRule, consent_for
+from toolsrv_runtime.calls.request import OutgoingRequest
 from toolsrv_runtime.errors import PolicyError
 
 
 def _check_policy(case: Any) -> None:
     api = Api(id="C/t/a", category="C", tool="t", name="a", url="https://api.test/x")
     url = httpx.URL(case["url"]) if case["url"] else httpx.URL(api.url)
-    out = Outgoing(case["method"], url)
-    rules = tuple(Rule.parse(" ".join(one)) for one in case["rules"])
+    out = OutgoingRequest(case["method"], url)
+    rules = tuple(PolicyRule.parse(" ".join(one)) for one in case["rules"])
     consent = consent_for(api, out, case["arguments"], "") if case["consent"] else None
     try:
         asked = Policy(rules=rules).check(
@@ -32,7 +32,7 @@ def _check_policy(case: Any) -> None:
     fit = [one.verdict for one in rules if one.fits(case["method"], "api.test", "")]
     hold(not fit or fit[-1] != "deny", "what is denied is refused", rules)
     if asked is None and consent is None:
-        reading = case["method"] in READING
+        reading = case["method"] in READ_METHODS
         allowed = fit[-1] == "allow" if fit else reading
         hold(allowed, "only what is allowed passes without a question", case["method"], rules)
         hold(reading or not case["tainted"], "no rule stands in for consent in a tainted run")
@@ -40,7 +40,7 @@ def _check_policy(case: Any) -> None:
 
 def _check_rule(case: Any) -> None:
     try:
-        rule = Rule.parse(case)
+        rule = PolicyRule.parse(case)
     except UsageError:
         return
     hold(rule.verdict in {"allow", "ask", "deny"}, "a rule has a verdict", rule)

@@ -11,9 +11,9 @@ from toolsrv_catalogs.text import clean
 from toolsrv_lab.fuzzing.strategies import TEXTS, json_values
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.answers.read import parse_answer, tree_of
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.formats import react_parser
+from toolsrv_runtime.toolbench import toolllama
+from toolsrv_runtime.toolbench.answer_files import parse_answer, tree_of
 
 _KINDS = st.sampled_from(["Thought", "Action", "Action Input"])
 
@@ -56,16 +56,18 @@ def _check_evidence(case: Any) -> None:
 
 def _check_reply(case: Any) -> None:
     text = case["text"]
-    react_parser.sliced(text)
-    found = react_parser.read(text)
+    toolllama.parse_sliced(text)
+    found = toolllama.parse_reply(text)
     if found is not None:
         hold(found.action == found.action.strip() and found.action, "an action is named", found)
         plain = text.replace("\r\n", "\n")
         hold(found.action_input in plain, "the input is a piece of the reply", found)
-    spoken = react_parser.Spoken(case["thought"], case["action"], json.dumps(case["input"]))
+    spoken = toolllama.ReactReply(case["thought"], case["action"], json.dumps(case["input"]))
     written = f"Thought: {spoken[0]}\nAction: {spoken[1]}\nAction Input: {spoken[2]}"
-    hold(react_parser.sliced(written) == spoken, "a reply is sliced as written", written)
-    hold(react_parser.read(written + case["behind"]) == spoken, "it is read as written", written)
+    hold(toolllama.parse_sliced(written) == spoken, "a reply is sliced as written", written)
+    hold(
+        toolllama.parse_reply(written + case["behind"]) == spoken, "it is read as written", written
+    )
 
 
 def _nodes() -> st.SearchStrategy[Any]:

@@ -17,13 +17,11 @@ from toolsrv_lab.fuzzing.strategies import NASTY, SCALARS, TEXTS, json_values
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.calls.pace import pause_seconds
-from toolsrv_runtime.calls.recordings.entry import Entry
-from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
-from toolsrv_runtime.calls.recordings.pack import read_pack, write_pack
-from toolsrv_runtime.calls.recordings.stabletoolbench import cache_key, read_key
-from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.rate_limits import pause_seconds
+from toolsrv_runtime.calls.recordings import Recording, mask_arguments, mask_secrets
+from toolsrv_runtime.calls.recordings.storage import RecordingStore, read_pack, write_pack
 from toolsrv_runtime.calls.result import CallResult
+from toolsrv_runtime.toolbench.cache import cache_key, read_key
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _PLANTED = "s3cret-value-42"
@@ -37,7 +35,7 @@ def _pack() -> bytes:
         api_id=api.id, arguments={"a": 1}, url=api.url, status=200, response={"b": "c" * 50},
         error="", source="live", seconds=0.1,
     )  # fmt: skip
-    entry = Entry.of(api, said).model_copy(update={"recorded_at": ""})
+    entry = Recording.from_result(api, said).model_copy(update={"recorded_at": ""})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.pack"
         write_pack(path, [entry], ())
@@ -68,11 +66,11 @@ def _check_stable_key(case: Any) -> None:
 
 def _check_masking(case: Any) -> None:
     given = {case["name"]: case["value"], "password": _PLANTED}
-    arguments, secrets = masked_arguments(given)
-    response = masked(case["response"], secrets)
+    arguments, secrets = mask_arguments(given)
+    response = mask_secrets(case["response"], secrets)
     told = json.dumps([arguments, response], ensure_ascii=False)
     hold(_PLANTED not in told, "a credential is nowhere in a recording", told)
-    hold(masked(response, secrets) == response, "masking is idempotent", response)
+    hold(mask_secrets(response, secrets) == response, "masking is idempotent", response)
 
 
 def _check_pause(case: Any) -> None:

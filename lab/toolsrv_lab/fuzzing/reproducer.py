@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.atomic import fresh_text
+from toolsrv_runtime.files import open_atomic_text
 
 
 class Reproducer(BaseModel):
@@ -29,7 +29,7 @@ def save(reproducer: Reproducer, folder: Path) -> Path:
     case = json.dumps(reproducer.case, sort_keys=True)
     mark = hashlib.sha256(case.encode()).hexdigest()[:12]
     path = folder / f"{reproducer.target}-{mark}.json"
-    with fresh_text(path) as file:
+    with open_atomic_text(path) as file:
         file.write(json.dumps(reproducer.model_dump(), indent=1) + "\n")
     return path
 

@@ -14,9 +14,8 @@ from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.arguments import bind
-from toolsrv_runtime.calls.by_schema import by_schema
-from toolsrv_runtime.calls.compress import Budget, compressed
-from toolsrv_runtime.calls.recordings.key import call_key, canonical
+from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema
+from toolsrv_runtime.calls.recordings import call_key, canonical_arguments
 from toolsrv_runtime.errors import ArgumentError
 
 _JSON_FROM = 40
@@ -51,7 +50,7 @@ def _check_key(case: Any) -> None:
     except ArgumentError:  # a default that does not fit its own type
         return
     hold(call_key(api, typed) == key, "typed and untyped values meet", given, typed)
-    meant = canonical(api, given)
+    meant = canonical_arguments(api, given)
     spelt = {
         names[name]: str(value) if type(value) is int else value for name, value in meant.items()
     }
@@ -60,8 +59,8 @@ def _check_key(case: Any) -> None:
 
 def _check_compressed(case: Any) -> None:
     measure, reach = _MEASURES[case["measure"]]
-    budget = Budget(case["most"], measure, reach)
-    text = compressed(case["value"], budget, case["schema"])
+    budget = TextBudget(case["most"], measure, reach)
+    text = compress(case["value"], budget, case["schema"])
     hold(measure(text) <= case["most"], "a response fits its budget", text)
     hold(not hidden(text), "what is shown is clean", text)
     if case["most"] * reach >= _JSON_FROM and case["measure"] != "bytes":
@@ -70,10 +69,10 @@ def _check_compressed(case: Any) -> None:
 
 def _check_by_schema(case: Any) -> None:
     before = json.dumps(case)
-    kept = by_schema(case["value"], case["schema"])
+    kept = filter_by_schema(case["value"], case["schema"])
     hold(json.dumps(case) == before, "a response is never changed", case)
     hold(kept.keys() <= case["value"].keys(), "nothing is added", kept)
-    again = by_schema(kept, case["schema"])
+    again = filter_by_schema(kept, case["schema"])
     hold(json.dumps(again) == json.dumps(kept), "taking the named part is idempotent", kept, again)
 
 

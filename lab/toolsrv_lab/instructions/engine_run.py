@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolsrv_lab.instructions.replies import mark
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.atomic import check_target, fresh_text
+from toolsrv_runtime.files import check_target, open_atomic_text
 
 
 class Run(BaseModel):
@@ -92,7 +92,7 @@ def append(path: Path, run: Run, lines: Iterable[str]) -> None:
         ) from error
     run.size += len(data)
     run.instructions += len(told)
-    with fresh_text(record_path(path)) as record:
+    with open_atomic_text(record_path(path)) as record:
         record.write(run.model_dump_json(indent=1) + "\n")
 
 

@@ -24,7 +24,7 @@ from toolsrv_lab.instructions.writer import entry
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash, contents_hash
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling
+from toolsrv_runtime.contract.models import Completion, Engine, Prompt, Sampling
 from toolsrv_runtime.errors import ContextError, ModelError
 
 Progress = Callable[[int, int], None]
@@ -134,7 +134,7 @@ def _asked(
 
 def _reply(
     engine: Engine, asked: Prompt, sample: Sample, seed: int, options: Options, run: Run, path: Path
-) -> Reply:
+) -> Completion:
     try:
         return engine.generate(
             asked,

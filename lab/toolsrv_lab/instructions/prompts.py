@@ -19,8 +19,8 @@ from typing import Any, Literal
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_lab.instructions.samples import NEEDED, Kind, Sample
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
-from toolsrv_runtime.templates.chat_template import NO_TOKENS, conversation
+from toolsrv_runtime.contract.models import Piece, Prompt, SpecialTokens
+from toolsrv_runtime.templates.rendering import NO_TOKENS, render_chat
 
 SEEDS_SHOWN = 3
 TEXT_LIMIT = 1_000
@@ -109,7 +109,7 @@ def prompt(
     documents = json.dumps(document(sample, limit), ensure_ascii=False)
     user = f"Examples of other tools:\n{examples}\nThe documents:\n{documents}"
     turns = [("system", (Piece(f"{about}\n{rules}"),)), ("user", (Piece(user),))]
-    return conversation(turns, template, tokens=tokens)
+    return render_chat(turns, template, tokens=tokens)
 
 
 def document(sample: Sample, limit: int) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from toolsrv_lab.instructions.writer import entry
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.atomic import fresh_text
+from toolsrv_runtime.files import open_atomic_text
 
 _MARK = re.compile(r"\[\[([^\[\]:]+): ([^\[\]]+(?:\[[^\[\]]*\][^\[\]]*)*)\]\]")
 
@@ -59,7 +59,7 @@ def write_requests(known: Mapping[str, Api], path: Path, *, name: str = "request
             "no request is about these APIs alone",
             hint="import the catalog that they are about: toolsrv catalog pull toolbench",
         )
-    with fresh_text(path) as file:
+    with open_atomic_text(path) as file:
         for at, one in enumerate(fitting, start=1):
             members = [known[api_id] for api_id in one.needs]
             line = entry(f"{name}/{at}", one.text, name, members, needs=list(one.needs.values()))

@@ -19,7 +19,7 @@ from toolsrv_lab.nano.pipeline import HELD_OUT
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.agent.itself import ITSELF
+from toolsrv_runtime.agent.guidance import SMALL_TALK
 
 EPISODES, SERVICES, TALK = (f"unseen-{name}.jsonl" for name in ("episodes", "services", "talk"))
 """Files of what is held out of a kind."""
@@ -123,7 +123,7 @@ def talk(apis: Sequence[Api], more: Sequence[Api], judged: Judged, seed: int) ->
         [one for held, one in made if not held],
         TALK,
         [one for held, one in made if held],
-        {api.id: api for api in ITSELF},
+        {api.id: api for api in SMALL_TALK},
     )
 
 

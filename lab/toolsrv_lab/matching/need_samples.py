@@ -12,7 +12,7 @@ from toolsrv_lab.matching.places import listed, span
 from toolsrv_lab.matching.samples import Near, Plan, Sample, others_like
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_registry.api import Api
-from toolsrv_runtime.values import days
+from toolsrv_runtime.values import dates
 
 _RELATIVE = 0.3
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -50,7 +50,7 @@ def _dated(told: Told, rng: random.Random) -> Told:
     places = re.findall(rf"(?:\b(?:on|for|from|at) )?(?<!\w){re.escape(said)}(?!\w)", told.text)
     if len(places) != 1:
         return told
-    word = rng.choice(days.NEAR)
+    word = rng.choice(dates.NEAR_DAYS)
     kept = "" if places[0].lower().startswith(("on ", "at ")) else places[0][: -len(said)]
     text = told.text.replace(places[0], kept + word)
     return replace(told, text=text, values={**told.values, dated[0]: (word, word)})

@@ -15,8 +15,8 @@ from toolsrv_lab.solving import GoldCall, Task
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_registry.retriever import Hit
-from toolsrv_runtime.agent.coverage import NEEDED, NOTHING
-from toolsrv_runtime.finder import reranked
+from toolsrv_runtime.agent.candidates import rerank
+from toolsrv_runtime.agent.coverage import NEEDED_LOG_ODDS, UNSERVED_LOG_ODDS
 
 HITS = 8
 """Hits of the search for a task that the matcher reads, as many as a chat model's candidates."""
@@ -61,19 +61,21 @@ def evaluate_tasks(
     given_up: list[bool] = []
     values: list[bool] = []
     for number, task in enumerate(tasks, start=1):
-        ranked = reranked(search(task.task), task.task, matcher.match)[:HITS]
+        ranked = rerank(search(task.task), task.task, matcher.match)[:HITS]
         hits = [one.hit for one in ranked]
         apis = [hit.api for hit in hits]
         matches = dict(
             zip((api.id for api in apis), matcher.match(Asked(task.task), apis), strict=True)
         )
         needed = {call.api for call in task.calls}
-        best = max((one.serves for one in matches.values()), default=NOTHING)
-        (kept if needed else given_up).append((best >= NOTHING) == bool(needed))
+        best = max((one.serves for one in matches.values()), default=UNSERVED_LOG_ODDS)
+        (kept if needed else given_up).append((best >= UNSERVED_LOG_ODDS) == bool(needed))
         scores = [one.serves for api, one in matches.items() if api in needed]
         if needed:
-            found.append(len(scores) == len(needed) and min(scores) >= NEEDED)
-        unneeded += [one.serves >= NEEDED for api, one in matches.items() if api not in needed]
+            found.append(len(scores) == len(needed) and min(scores) >= NEEDED_LOG_ODDS)
+        unneeded += [
+            one.serves >= NEEDED_LOG_ODDS for api, one in matches.items() if api not in needed
+        ]
         known = {api.id: api for api in apis}
         for call in task.calls:
             if call.api in matches:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from toolsrv_lab.matching.samples import Sample
-from toolsrv_runtime.agent.itself import ITSELF
+from toolsrv_runtime.agent.guidance import SMALL_TALK
 
 VARIANTS = 11
 """Samples of each text."""
 HELD_OUT = 33
 """Of so many texts one is held out."""
 
-_ID = {api.name: api.id for api in ITSELF}
+_ID = {api.name: api.id for api in SMALL_TALK}
 _SERVES = {
     "greet": ("greet", "talk"), "about": ("greet", "about"), "today": ("today",), "none": (),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from toolsrv_lab.nano.finished import WEIGHTS, read_about
 from toolsrv_lab.nano.network import Shape
 from toolsrv_lab.nano.vocabulary import BEGIN, END, MARKERS, SPECIAL, UNKNOWN, Vocabulary
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.checkpoint import atomic_file
 
 Floats = npt.NDArray[np.float32]
 
@@ -34,7 +34,7 @@ def export_gguf(run: Path, vocabulary: Vocabulary, target: Path, *, name: str) -
         )
     tensors = _tensors(run, shape)
     gguf = load("gguf")
-    with fresh_file(target) as fresh:
+    with atomic_file(target) as fresh:
         writer = gguf.GGUFWriter(str(fresh), "llama")
         writer.add_name(name)
         writer.add_context_length(shape.context)

@@ -21,7 +21,7 @@ from toolsrv_lab.retrieval.metrics import Estimate, Ranking, estimate, ndcg, rec
 from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.finder import READ, reranked
+from toolsrv_runtime.agent.candidates import MOST_RERANKED, rerank
 
 Corpus = Literal["all", "candidates", "set"]
 Progress = Callable[[int, int], None]
@@ -109,10 +109,10 @@ def with_matcher(registry: Registry) -> Callable[..., Ranking]:
 
     def rank(text: str, *, among: frozenset[str] | None = None) -> Ranking:
         ranking = registry.retriever.rank(text, among=among)
-        apis = registry.store.get_many([api_id for api_id, _ in ranking[:READ]])
-        first = [Candidate(apis[one], text, score) for one, score in ranking[:READ]]
-        best = reranked(first, text, registry.retriever.match)
-        return [*((one.hit.api.id, one.score) for one in best), *ranking[READ:]]
+        apis = registry.store.get_many([api_id for api_id, _ in ranking[:MOST_RERANKED]])
+        first = [Candidate(apis[one], text, score) for one, score in ranking[:MOST_RERANKED]]
+        best = rerank(first, text, registry.retriever.match)
+        return [*((one.hit.api.id, one.score) for one in best), *ranking[MOST_RERANKED:]]
 
     return rank
 

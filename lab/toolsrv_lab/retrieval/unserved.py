@@ -16,8 +16,8 @@ from toolsrv_lab.evaluation.statistics import Share, share
 from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.matcher import Asked
 from toolsrv_registry.retriever import Retriever
-from toolsrv_runtime.agent.coverage import NOTHING
-from toolsrv_runtime.finder import READ
+from toolsrv_runtime.agent.candidates import MOST_RERANKED
+from toolsrv_runtime.agent.coverage import UNSERVED_LOG_ODDS
 
 SEARCH, MATCHER, EITHER = "search", "matcher", "either"
 
@@ -79,10 +79,12 @@ def evaluate_unserved(
 
 
 def _judged(retriever: Retriever, text: str, among: frozenset[str] | None) -> dict[str, bool]:
-    found = retriever.search(text, READ, among=among)
+    found = retriever.search(text, MOST_RERANKED, among=among)
     apis = [hit.api for hit in found.hits]
     matches = retriever.match(Asked(found.reading.text or text), apis)
-    unmatched = max((one.serves for one in matches), default=NOTHING - 1) < NOTHING
+    unmatched = (
+        max((one.serves for one in matches), default=UNSERVED_LOG_ODDS - 1) < UNSERVED_LOG_ODDS
+    )
     return {
         SEARCH: found.nothing_fits,
         MATCHER: unmatched,

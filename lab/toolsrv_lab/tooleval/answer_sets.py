@@ -18,8 +18,8 @@ from toolsrv_lab.tooleval.form import tooleval_form
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.functions import FINISH
-from toolsrv_runtime.answers.read import parse_answer
-from toolsrv_runtime.file_in import read_file
+from toolsrv_runtime.files import read_file
+from toolsrv_runtime.toolbench.answer_files import parse_answer
 
 MOST_BYTES = 512 * 1024 * 1024
 _HINT = (

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolsrv_registry.functions import FINISH
-from toolsrv_runtime.answers.model import Answer, AnswerNode, Conversation, DfsAnswer
+from toolsrv_runtime.toolbench.answer_files import Answer, AnswerConversation, AnswerNode, DfsAnswer
 
 SEED = 42
 
@@ -56,7 +56,7 @@ def _tool(name: str, arguments: str, response: str) -> Step:
     return _step("tool", {"name": name, "arguments": arguments, "response": shown})
 
 
-def _said(conversation: Conversation) -> Iterator[Step]:
+def _said(conversation: AnswerConversation) -> Iterator[Step]:
     """Yield the steps of a conversation; the calls of one reply are answered in their order."""
     for at, message in enumerate(conversation[2:], start=3):
         if message.role != "assistant":

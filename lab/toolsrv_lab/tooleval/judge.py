@@ -19,11 +19,11 @@ from toolsrv_lab.tooleval.answer_sets import Judged
 from toolsrv_lab.tooleval.questions import OURS, Wording
 from toolsrv_lab.tooleval.verdicts import AnswerStatus, TaskStatus
 from toolsrv_registry.errors import DataError, ToolsrvError
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    Expected,
+    ReplyConstraints,
     Tool,
     UserMessage,
 )
@@ -196,7 +196,7 @@ class ModelJudge:
         request = ChatRequest(
             (UserMessage(self._wording.text(question, parts)),),
             (tool,),
-            Expected((question,), calls=1, text=False),
+            ReplyConstraints((question,), calls=1, text=False),
             max_tokens=self._wording.max_tokens,
         )
         return replace(request, temperature=self._wording.temperature, seed=self._seed + at)

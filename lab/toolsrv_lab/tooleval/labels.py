@@ -23,7 +23,7 @@ from toolsrv_lab.tooleval.verdicts import AnswerStatus, Preference, TaskStatus
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.functions import FINISH
-from toolsrv_runtime.file_in import read_text
+from toolsrv_runtime.files import read_text
 
 MOST_BYTES = 256 * 1024 * 1024
 SHIPPED = "shipped"

@@ -15,8 +15,8 @@ from typing import Any
 
 from toolsrv_catalogs import yaml_text
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.contract.chat import Tool
-from toolsrv_runtime.file_in import read_text
+from toolsrv_runtime.contract.models import Tool
+from toolsrv_runtime.files import read_text
 
 QUESTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "check_answer_status": ("answer_status", ("Unsure", "Unsolved", "Solved")),

@@ -19,7 +19,7 @@ from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FINISH, Function, parameter_keys
 from toolsrv_registry.matcher import Asked, Matcher
-from toolsrv_runtime.agent.coverage import NOTHING, needs
+from toolsrv_runtime.agent.coverage import UNSERVED_LOG_ODDS, find_subtasks
 from toolsrv_runtime.evidence.tracing import Traced, trace
 
 NAME = "rules"
@@ -69,7 +69,9 @@ class RulesJudge:
     def check_task_solvable(self, answer: Judged, at: int) -> TaskStatus:  # noqa: ARG002 - the port
         """Return whether the matcher finds a function for any of the query."""
         matches = self._matcher.match(Asked(answer.query), [one.api for one in _functions(answer)])
-        return "Solvable" if any(one.serves >= NOTHING for one in matches) else "Unsolvable"
+        return (
+            "Solvable" if any(one.serves >= UNSERVED_LOG_ODDS for one in matches) else "Unsolvable"
+        )
 
     def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:  # noqa: ARG002 - the port
         """Return which answer is better, of equals the first: the order alternates.
@@ -94,7 +96,7 @@ class RulesJudge:
     def _find(self, answer: Judged) -> Findings:
         calls = [one for one in answer.steps if one.name != FINISH]
         succeeded = [one for one in calls if not failed(one)]
-        wanted, _ = needs(answer.query, _functions(answer), self._matcher)
+        wanted, _ = find_subtasks(answer.query, _functions(answer), self._matcher)
         made = {one.name for one in succeeded}
         traced = _traced(answer, succeeded)
         return Findings(

@@ -31,10 +31,9 @@ from toolsrv_lab.training_data.convert import LeftOut, Progress, answer_files
 from toolsrv_lab.training_data.instances import PARTIAL
 from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_registry.functions import FINISH
-from toolsrv_runtime.answers.model import Answer
-from toolsrv_runtime.answers.read import read_answer, tree_of
 from toolsrv_runtime.outcome import TreeNode
 from toolsrv_runtime.planner import layout
+from toolsrv_runtime.toolbench.answer_files import Answer, read_answer, tree_of
 
 GAVE_UP = "it gives up after calls"
 _MOST_FUNCTIONS = 9

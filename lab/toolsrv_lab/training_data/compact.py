@@ -19,11 +19,10 @@ from toolsrv_lab.nano.episodes import OBSERVATION_LIMIT, Episode, Row, Segment
 from toolsrv_lab.training_data.instances import PARTIAL
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FINISH, Function
-from toolsrv_runtime.answers.model import Answer
-from toolsrv_runtime.answers.read import tree_of
 from toolsrv_runtime.outcome import TreeNode
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.toolbench.answer_files import Answer, tree_of
 from toolsrv_runtime.values import facts
 
 NO_END = "it ends neither with an answer nor with a give-up that had nothing left to try"

@@ -18,7 +18,7 @@ from toolsrv_lab.nano.vocabulary import VOCABULARY, Vocabulary, make_vocabulary,
 from toolsrv_lab.training_data.compact import UnfitError, row_of
 from toolsrv_lab.training_data.convert import LeftOut, Progress, answer_files
 from toolsrv_registry.errors import DataError, ToolsrvError
-from toolsrv_runtime.answers.read import read_answer
+from toolsrv_runtime.toolbench.answer_files import read_answer
 
 TOO_LONG = "it is longer than a row"
 SHARD = 1_000

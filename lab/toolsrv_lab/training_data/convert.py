@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.training_data.instances import PARTIAL, Instance, instances_of
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
-from toolsrv_runtime.answers.model import Answer
-from toolsrv_runtime.answers.read import read_answer
-from toolsrv_runtime.atomic import check_target, fresh_text
+from toolsrv_runtime.files import check_target, open_atomic_text
+from toolsrv_runtime.toolbench.answer_files import Answer, read_answer
 
 Progress = Callable[[int, int], None]
 
@@ -81,7 +80,7 @@ def convert(
     check_target(out)
     files = answer_files(source, besides=out)
     work = _Conversion(method, give_ups=give_ups, thoughts=thoughts)
-    with fresh_text(out) as file:
+    with open_atomic_text(out) as file:
         listed = _JsonList(file)
         for done, path in enumerate(files, start=1):
             name = path.relative_to(source).as_posix() if path != source else path.name

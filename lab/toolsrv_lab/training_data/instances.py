@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict
 
-from toolsrv_runtime.answers.model import Answer, Conversation, Message
-from toolsrv_runtime.answers.words import toolllama_system
+from toolsrv_runtime.toolbench.answer_files import Answer, AnswerConversation, AnswerMessage
+from toolsrv_runtime.toolbench.prompts import toolllama_system
 
 Turn = TypedDict("Turn", {"from": str, "value": str})
 """``from`` is system, user, assistant or function."""
@@ -54,7 +54,7 @@ def instances_of(
         )
 
 
-def _unfit(conversation: Conversation) -> str:
+def _unfit(conversation: AnswerConversation) -> str:
     if not conversation or conversation[-1].role != "assistant":
         return EMPTY
     if any(len(message.calls) > 1 for message in conversation):
@@ -63,7 +63,7 @@ def _unfit(conversation: Conversation) -> str:
 
 
 def _turns(
-    conversation: Conversation, functions: Sequence[dict[str, Any]], *, thoughts: bool
+    conversation: AnswerConversation, functions: Sequence[dict[str, Any]], *, thoughts: bool
 ) -> list[Turn]:
     turns: list[Turn] = []
     thought = ""
@@ -82,6 +82,6 @@ def _turns(
     return turns
 
 
-def _call(message: Message, thought: str) -> str:
+def _call(message: AnswerMessage, thought: str) -> str:
     (call,) = message.calls
     return f"\nThought: {thought}\nAction: {call.name}\nAction Input: {call.arguments}"

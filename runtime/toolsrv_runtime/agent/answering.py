@@ -1,10 +1,10 @@
-"""Writing the answer, with all results in view, checked for each of them.
+"""Write the final answer from all results, and check it against each of them.
 
-Small models that go on in the conversation of their calls write further calls, or tell the last
-result alone. Asked in a conversation of its own as a question about data, with two examples before
-it, they tell what was asked for. One that was trained on whole conversations answers in place. An
-answer that states what no result says is written again with numbers and names that can only be
-copied; a result of which it tells nothing new (``news``) is asked for by itself.
+The answer is a question about data in a conversation of its own, with two examples before it: small
+models that continue the conversation of their calls write further calls, or report the last result
+alone. A model that was trained on whole conversations answers in place. An answer that states what no
+result says is rewritten with numbers and names that can only be copied. A result whose new values the
+answer does not state is asked about on its own.
 """
 
 from __future__ import annotations
@@ -14,29 +14,117 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
-from toolsrv_runtime.agent.conversation import Turn
-from toolsrv_runtime.agent.coverage import Need, serves, unserved
-from toolsrv_runtime.agent.news import news, tells
-from toolsrv_runtime.agent.tools import forms
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.agent.conversation import StepRequest
+from toolsrv_runtime.agent.coverage import Subtask, serves_subtask, uncovered_texts
+from toolsrv_runtime.agent.fitting import PromptShape
+from toolsrv_runtime.agent.prompts import MOST_EARLIER_CALLS, has_content, tool_forms
+from toolsrv_runtime.contract.format import FINISH, History, Interrupted, Step
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
-    Expected,
     Message,
+    ReplyConstraints,
     SystemMessage,
     UserMessage,
 )
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.formats.asides import says_something
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Step, View
-from toolsrv_runtime.formats.fit import Shape
-from toolsrv_runtime.formats.goes_on import MOST_CALLS
+from toolsrv_runtime.evidence.claims import fold
 from toolsrv_runtime.templates.dialects import read_dialects
+from toolsrv_runtime.values.facts import said_by
+
+MOST_VALUES = 64
+"""Values of a result that are looked at, the first ones."""
+VALUE_LIMIT = 200
+"""Characters of one."""
+_TEXT_LIMIT = 20_000
+_FEW = 3
+"""Items of a list up to which a text may state their number by chance."""
+_DEPTH = 12
+_ITEMS = 200
+_WORD = re.compile(r"\w+")
+
+
+def new_values(step: Step, task: str, others: Sequence[Step]) -> tuple[str, ...]:
+    """Return the values of a response that neither the task nor its call nor another response says.
+
+    Truth values are none: there are many ways to say them.
+    """
+    call = step.move.parsed
+    also = (
+        {_plain(leaf) for leaf in _leaves(one.response)}
+        - {_plain(leaf) for leaf in _leaves(one.move.parsed)}
+        for one in others
+    )
+    held = {_plain(one) for one in _leaves(call)}.union(*also)
+    said = fold(task)
+    found = dict.fromkeys(
+        str(one)
+        for one in _leaves(step.response)
+        if one is not None and not isinstance(one, bool) and _plain(one) not in held
+    )
+    fresh = (
+        one for one in list(found)[:MOST_VALUES] if _WORD.search(one) and len(one) <= VALUE_LIMIT
+    )
+    return tuple(one for one in fresh if not _occurs(one, said) and not _follows(one, task, call))
+
+
+def _follows(value: str, task: str, call: Any) -> bool:
+    """Whether a value is a date, time or number of the task or of its call in other letters."""
+    traced = trace(value, task, [(1, call)])
+    known = traced.supported
+    return bool(known) and not traced.unsupported and all(one.kind != "name" for one in known)
+
+
+def states_any(answer: str, step: Step, fresh: Sequence[str], task: str) -> bool:
+    """Whether an answer states one of the values ``fresh`` that a call has brought.
+
+    A response without such values is taken to be told; one that says yes or no beside them, if the
+    answer names what was asked about.
+    """
+    if not fresh:
+        return True
+    said = fold(answer)
+    if any(_occurs(one, said) for one in fresh):
+        return True
+    given = [str(one) for one in _leaves(step.move.parsed)]
+    judged = any(isinstance(one, bool) for one in _leaves(step.response))
+    if judged and any(_occurs(one, said) for one in given):
+        return True
+    if any(
+        _occurs(str(size), said) for size in said_by(step.response, _TEXT_LIMIT)[1] if size > _FEW
+    ):
+        return True
+    known = f"{task}\n{json.dumps(step.move.parsed)}"
+    traced = trace(answer, known, [(1, "\n".join(fresh))])
+    return any(one.nodes and not one.in_task for one in traced.supported)
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, dict) and depth < _DEPTH:
+        for one in value.values():
+            yield from _leaves(one, depth + 1)
+    elif isinstance(value, list) and depth < _DEPTH:
+        for one in value[:_ITEMS]:
+            yield from _leaves(one, depth + 1)
+    else:
+        yield value
+
+
+def _plain(value: Any) -> str:
+    return str(value).casefold().strip()
+
+
+def _occurs(value: str, folded: str) -> bool:
+    """Whether a value stands in a folded text, whole."""
+    found = fold(value).strip()
+    return bool(found) and re.search(rf"(?<!\w){re.escape(found)}(?!\w)", folded) is not None
+
 
 ANSWER_TOKENS = 320
 """Room for an answer; people read no longer one from a small model."""
@@ -46,8 +134,8 @@ SENTENCE_TOKENS = 120
 LOOP_WORDS, LOOP_TIMES = 12, 5
 """A run of up to so many words that is said so many times more is no sentence any longer."""
 
-_ANYTHING = Expected()
-_WORD = re.compile(r"[^\W\d_]+")
+_NO_CONSTRAINTS = ReplyConstraints()
+_LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -59,7 +147,7 @@ class DataQuestion:
     data: tuple[str, ...]
     now: datetime
     max_tokens: int
-    held: Expected = _ANYTHING
+    held: ReplyConstraints = _NO_CONSTRAINTS
 
     def documents(self) -> list[list[str]]:
         """Return nothing: no function is shown."""
@@ -69,10 +157,10 @@ class DataQuestion:
         """Return the data."""
         return list(self.data)
 
-    def request(self, shape: Shape) -> ChatRequest:
+    def request(self, shape: PromptShape) -> ChatRequest:
         """Return the conversation with what ``shape`` leaves of the data."""
         messages: list[Message] = [
-            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self.now)))
+            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.format_date(self.now)))
         ]
         for question, answer in prompts.ANSWER_EXAMPLES:
             messages += [UserMessage(question), AssistantMessage(answer)]
@@ -81,11 +169,11 @@ class DataQuestion:
         return ChatRequest(tuple(messages), (), self.held, max_tokens=self.max_tokens, now=self.now)
 
 
-Ask = Callable[[DataQuestion | Turn], ChatReply]
+Ask = Callable[[DataQuestion | StepRequest], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CallFinding:
     """What one successful call found, for the question ``text``."""
 
     text: str
@@ -119,57 +207,60 @@ class AnswerWriter:
         self._check = check
         self._in_place = in_place
 
-    def write(self, view: View, needs: Sequence[Need], draft: str = "") -> str:
+    def write(self, view: History, needs: Sequence[Subtask], draft: str = "") -> str:
         """Return the answer to a task from the successful calls of a path, "" where none says it.
 
         ``draft`` is what the model said in place already.
         """
-        results = list(results_of(view, needs))
+        results = list(call_findings(view, needs))
         if not results and not view.continues:
             return ""
         draft = draft if self._in_place else ""
-        whole = draft or self._told(view, needs, results)
+        whole = draft or self._draft(view, needs, results)
         if not self._check:
             return whole
         try:
-            return self._checked(view, needs, results, whole)
+            return self._rewrite_untraced(view, needs, results, whole)
         except Interrupted:  # the budget is over: better than nothing
-            return _joined([whole])
+            return _join_sentences([whole])
 
-    def _told(
+    def _draft(
         self,
-        view: View,
-        needs: Sequence[Need],
-        results: Sequence[Result],
-        held: Expected = _ANYTHING,
+        view: History,
+        needs: Sequence[Subtask],
+        results: Sequence[CallFinding],
+        held: ReplyConstraints = _NO_CONSTRAINTS,
     ) -> str:
         """Return what the model says of the whole task; of each result where a part is not served."""
-        if not results or not unserved(needs, [one.step for one in results]):
-            return self._question(view, view.task, results, ANSWER_TOKENS, held)
-        parts = (self._question(view, one.text, [one], SENTENCE_TOKENS, held) for one in results)
-        return _joined(list(parts))
+        if not results or not uncovered_texts(needs, [one.step for one in results]):
+            return self._ask_model(view, view.task, results, ANSWER_TOKENS, held)
+        parts = (self._ask_model(view, one.text, [one], SENTENCE_TOKENS, held) for one in results)
+        return _join_sentences(list(parts))
 
-    def _checked(
-        self, view: View, needs: Sequence[Need], results: Sequence[Result], whole: str
+    def _rewrite_untraced(
+        self, view: History, needs: Sequence[Subtask], results: Sequence[CallFinding], whole: str
     ) -> str:
         """Return an answer with what is wrong with it written again."""
         if wrong := self.untraced(view, whole):
             known = (view.task, *_data_before(view), *(one.data for one in results))
-            held = Expected(copied=known)
-            copied = self._told(view, needs, results, held)
-            if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
+            held = ReplyConstraints(copied=known)
+            copied = self._draft(view, needs, results, held)
+            if has_content(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
-        return self._with_all_told(view, results, _joined([whole]))
+        return self._add_unstated_results(view, results, _join_sentences([whole]))
 
-    def _with_all_told(self, view: View, results: Sequence[Result], answer: str) -> str:
+    def _add_unstated_results(
+        self, view: History, results: Sequence[CallFinding], answer: str
+    ) -> str:
         """Return an answer that states something new of each result."""
         steps = [one.step for one in results]
         fresh = [
-            news(one, view.task, [*steps[:at], *steps[at + 1 :]]) for at, one in enumerate(steps)
+            new_values(one, view.task, [*steps[:at], *steps[at + 1 :]])
+            for at, one in enumerate(steps)
         ]
 
         def told(text: str, at: int) -> bool:
-            return tells(text, steps[at], fresh[at], view.task)
+            return states_any(text, steps[at], fresh[at], view.task)
 
         left_out = [at for at in range(len(results)) if not told(answer, at)]
         if not left_out:
@@ -181,14 +272,14 @@ class AnswerWriter:
         ]
         added = []
         for at in left_out:
-            held = Expected(one_of=fresh[at])
+            held = ReplyConstraints(one_of=fresh[at])
             added.append(
-                self._question(view, results[at].text, [results[at]], SENTENCE_TOKENS, held)
+                self._ask_model(view, results[at].text, [results[at]], SENTENCE_TOKENS, held)
             )
-        return _joined([*kept, *added]) or answer
+        return _join_sentences([*kept, *added]) or answer
 
     def untraced(
-        self, view: View, answer: str, *, names: bool = True, also: Sequence[str] = ()
+        self, view: History, answer: str, *, names: bool = True, also: Sequence[str] = ()
     ) -> list[str]:
         """Return what an answer states and neither the task, nor a result, nor today's date does.
 
@@ -199,53 +290,58 @@ class AnswerWriter:
         found = [(at + 1, step.response) for at, step in enumerate(steps) if step.ok]
         before = (text for pair in view.before for text in pair)
         said = "\n".join((*(answer for _, answer in view.answers), *before, *also))
-        known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
+        known = f"{view.task}\n{said}\n{prompts.format_date(self._now)}"
         claims = trace(answer, known, found).unsupported
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 
-    def _question(
+    def _ask_model(
         self,
-        view: View,
+        view: History,
         text: str,
-        results: Sequence[Result],
+        results: Sequence[CallFinding],
         tokens: int,
-        held: Expected = _ANYTHING,
+        held: ReplyConstraints = _NO_CONSTRAINTS,
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
         try:
-            reply = self._ask(self._asked(view, text, results, tokens, held))
+            reply = self._ask(self._data_question(view, text, results, tokens, held))
         except GrammarError:  # more values than a grammar holds
-            if held is _ANYTHING:
+            if held is _NO_CONSTRAINTS:
                 raise
-            reply = self._ask(self._asked(view, text, results, tokens, _ANYTHING))
+            reply = self._ask(self._data_question(view, text, results, tokens, _NO_CONSTRAINTS))
         said = _whole_sentences(reply)
         return "" if _is_call(said, view) else said
 
-    def _asked(
-        self, view: View, text: str, results: Sequence[Result], tokens: int, held: Expected
-    ) -> DataQuestion | Turn:
+    def _data_question(
+        self,
+        view: History,
+        text: str,
+        results: Sequence[CallFinding],
+        tokens: int,
+        held: ReplyConstraints,
+    ) -> DataQuestion | StepRequest:
         """Return the request for an answer to ``text``: the whole task or a part of it."""
         if not self._in_place:
             data = (*_data_before(view), *(one.data for one in results))
             return DataQuestion(text, data, self._now, tokens, held)
         path = view.path if text == view.task else tuple(one.step for one in results)
         part = replace(view, task=text, path=path)
-        return Turn(part, held, self._now, max_tokens=tokens)
+        return StepRequest(part, held, self._now, max_tokens=tokens)
 
 
-def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+def call_findings(view: History, needs: Sequence[Subtask]) -> Iterator[CallFinding]:
     """Yield what the successful calls of a path found, each with the words that ask for it."""
     left = list(needs)
     for step in view.path:
         if not step.ok or step.move.function == FINISH or step.repeats:
             continue
-        need = next((one for one in left if serves(step, one, needs)), None)
+        need = next((one for one in left if serves_subtask(step, one, needs)), None)
         if need is not None:
             left.remove(need)
-        yield Result(need.text if need is not None else view.task, step)
+        yield CallFinding(need.text if need is not None else view.task, step)
 
 
-def _data_before(view: View) -> tuple[str, ...]:
+def _data_before(view: History) -> tuple[str, ...]:
     """Return what the runs that a task goes on from found and answered, as data."""
     if not view.continues:
         return ()
@@ -253,13 +349,13 @@ def _data_before(view: View) -> tuple[str, ...]:
         json.dumps({"asked": task, "answered": answer}, ensure_ascii=False)
         for task, answer in view.before
     )
-    found = (Result(view.task, step).data for step in view.earlier[-MOST_CALLS:])
+    found = (CallFinding(view.task, step).data for step in view.earlier[-MOST_EARLIER_CALLS:])
     return (*said, *found)
 
 
 def _loop_in(text: str) -> int | None:
     """Return where a run of words begins that is said over and over, None for nowhere."""
-    found = [(one[0].casefold(), one.start()) for one in _WORD.finditer(text)]
+    found = [(one[0].casefold(), one.start()) for one in _LETTERS.finditer(text)]
     words = [word for word, _ in found]
     for length in range(1, LOOP_WORDS + 1):
         same = 0
@@ -270,15 +366,15 @@ def _loop_in(text: str) -> int | None:
     return None
 
 
-def _is_call(text: str, view: View) -> bool:
+def _is_call(text: str, view: History) -> bool:
     """Whether a text is a call of a function in view, in any syntax."""
-    tools = tuple(forms(one)[-1] for one in view.functions)
-    request = ChatRequest((), tools, Expected(tuple(one.name for one in tools)))
+    tools = tuple(tool_forms(one)[-1] for one in view.functions)
+    request = ChatRequest((), tools, ReplyConstraints(tuple(one.name for one in tools)))
     found = read_dialects(text, request)
     return found is not None and bool(found.calls or found.problem)
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join_sentences(texts: Sequence[str]) -> str:
     """Return texts as one, each of their sentences once."""
     sentences = (sentence for one in texts for sentence in _SENTENCE.split(one))
     return " ".join(dict.fromkeys(filter(None, sentences)))

@@ -19,38 +19,35 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.agent import coverage, itself, plan, prompts, turns, values
-from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
-from toolsrv_runtime.agent.conversation import Turn
-from toolsrv_runtime.agent.fitting import Fitting
+from toolsrv_runtime.agent import conversation, coverage, guidance, prompts
+from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, call_findings
+from toolsrv_runtime.agent.conversation import StepRequest
+from toolsrv_runtime.agent.fitting import PromptShape, RequestFitter
 from toolsrv_runtime.agent.guidance import AIDS, Guidance
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS, has_content
 from toolsrv_runtime.agent.switches import Switches
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.calls.compress import Budget
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.calls.compress import TextBudget
+from toolsrv_runtime.contract.format import (
+    FINISH,
+    Action,
+    History,
+    Interrupted,
+    Judgement,
+    Reranker,
+    Step,
+    UsageMeter,
+)
+from toolsrv_runtime.contract.hints import Question
+from toolsrv_runtime.contract.models import (
     ChatModel,
     ChatReply,
     ChatRequest,
-    Expected,
     LocalModel,
+    ReplyConstraints,
 )
-from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.errors import GrammarError
-from toolsrv_runtime.formats import told
-from toolsrv_runtime.formats.asides import says_something
-from toolsrv_runtime.formats.base import (
-    FINISH,
-    Interrupted,
-    Judgement,
-    Meter,
-    Move,
-    Prior,
-    Step,
-    View,
-)
-from toolsrv_runtime.formats.fit import Shape
-from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.search.plan import PART_CALLS
+from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.search.dfsdt import SUBTASK_CALLS
 from toolsrv_runtime.stop import Stop
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -81,13 +78,13 @@ class ChatAgent:
         model: ChatModel,
         profile: Profile,
         *,
-        prior: Prior | None = None,
+        prior: Reranker | None = None,
         aids: frozenset[str] = AIDS,
         switches: frozenset[str] = frozenset(),
     ) -> None:
         self._model = model
         self._profile = profile
-        self._fitting = Fitting(model)
+        self._fitting = RequestFitter(model)
         self.guidance = Guidance(prior, aids)
         self.switches = Switches(switches)
 
@@ -119,64 +116,72 @@ class ChatAgent:
         """Return the response as JSON text, capped; an error as an ``error`` object."""
         limit, context = self._profile.observation_limit, self._model.context
         if isinstance(self._model, LocalModel) and context is not None:
-            room = Budget(min(limit, context // 8), self._model.tokens, 8)
+            room = TextBudget(min(limit, context // 8), self._model.tokens, 8)
         else:
-            room = Budget(limit)
-        return told.observation(response, error, room, schema)
+            room = TextBudget(limit)
+        return prompts.render_observation(response, error, room, schema)
 
-    def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
+    def propose(
+        self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
+    ) -> Action | str:
         """Return the next move; see ``Format.propose``."""
         if (move := view.planned) is not None:
             return replace(move, about=view.task) if view.whole else move
         asking = _Asking(self, view, max_tokens, stop, meter)
         return asking.part_move() if view.whole else asking.move()
 
-    def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
+    def divide(
+        self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
+    ) -> tuple[str, ...]:
         """Return the subtasks of the task; see ``Configurable.divide``."""
         if self.guidance.asks_itself(view) or self.guidance.declines(view):
             return ()
         return _Asking(self, view, max_tokens, stop, meter).subtasks()
 
-    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+    def finish(
+        self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
+    ) -> Action | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
         move = _Asking(self, view, max_tokens, stop, meter).answer()
         return None if isinstance(move, str) else move
 
-    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+    def prefers(
+        self, view: History, first: Step, second: Step, *, stop: Stop, meter: UsageMeter
+    ) -> bool:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
         note = prompts.COMPARE.format(first=_row(first), second=_row(second))
         asking = _Asking(self, view, 16, stop, meter)
-        return bool(asking.reply(Expected(schema=_LETTERS), note).parsed != "B")
+        return bool(asking.reply(ReplyConstraints(schema=_LETTERS), note).parsed != "B")
 
     def verify(
         self,
-        view: View,
+        view: History,
         answer: str,
         untraced: Sequence[str],
         *,
         max_tokens: int,
         stop: Stop,
-        meter: Meter,
+        meter: UsageMeter,
     ) -> Judgement | None:
         """Return what the model says of ``answer``; see ``Verifier.verify``."""
         words = prompts.UNTRACED.format(words=", ".join(untraced)) if untraced else ""
         note = prompts.JUDGE.format(answer=answer, untraced=words)
         asking = _Asking(self, view, min(max_tokens, _JUDGEMENT_TOKENS), stop, meter)
-        said = asking.reply(Expected(schema=_JUDGEMENT), note).parsed_object
+        said = asking.reply(ReplyConstraints(schema=_JUDGEMENT), note).parsed_object
         if not isinstance(said.get("accept"), bool):
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
+    def missing(self, view: History, move: Action, asked: Collection[str]) -> Sequence[Question]:
         """Return the questions that a call leaves open; see ``Inquirer.missing``."""
-        today = prompts.today(datetime.now().astimezone())
+        today = prompts.format_date(datetime.now().astimezone())
         return self.guidance.missing(view, move, today, asked)
 
-    def doubts(self, view: View, move: Move) -> Mapping[str, str]:
+    def doubts(self, view: History, move: Action) -> Mapping[str, str]:
         """Return what the task says instead of some arguments; see ``Inquirer.doubts``."""
-        return self.guidance.doubts(view, move, prompts.today(datetime.now().astimezone()))
+        return self.guidance.doubts(view, move, prompts.format_date(datetime.now().astimezone()))
 
-    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+    def suppliers(self, view: History, move: Action) -> Sequence[str]:
         """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
         return self.guidance.suppliers(view, move)
 
@@ -197,16 +202,16 @@ class ChatAgent:
     def send(
         self,
         task: str,
-        turn: Turn | DataQuestion | ChatRequest,
+        turn: StepRequest | DataQuestion | ChatRequest,
         seed: int,
         stop: Stop,
-        meter: Meter,
+        meter: UsageMeter,
     ) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and the request that it replies to, shortened until it fits."""
         profile, seed = self._profile, seed * _STRIDE + meter.replies
         context = self._model.context
 
-        def write(shape: Shape, most: int | None) -> ChatRequest:
+        def write(shape: PromptShape, most: int | None) -> ChatRequest:
             request = turn if isinstance(turn, ChatRequest) else turn.request(shape)
             known = (profile.max_reply_tokens, most, context and context // 2)
             limits = (request.max_tokens, *(one for one in known if one))
@@ -227,7 +232,7 @@ class _Asking:
     """What is asked at one node."""
 
     def __init__(
-        self, agent: ChatAgent, view: View, max_tokens: int, stop: Stop, meter: Meter
+        self, agent: ChatAgent, view: History, max_tokens: int, stop: Stop, meter: UsageMeter
     ) -> None:
         self._agent = agent
         self._guidance = agent.guidance
@@ -240,24 +245,26 @@ class _Asking:
         self._most = agent.calls_per_turn()
         self._several = self._most > 1
         if view.whole:  # what a subtask has no room for would be started for nothing
-            self._most = max(1, min(self._most, PART_CALLS - len(view.path)))
+            self._most = max(1, min(self._most, SUBTASK_CALLS - len(view.path)))
 
-    def move(self) -> Move | str:
+    def move(self) -> Action | str:
         """Return the next move."""
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
-        left = coverage.open_needs(self._needs, view.path, view.failed)
+        left = coverage.open_subtasks(self._needs, view.path, view.failed)
         if view.continues and not started and not left:  # what it goes on from may say all
             return self._call_or_answer()
         if not started and not view.path and agent.guidance.asks_itself(view):
             return self._reply_itself()
         if not started and sum(step.doubted for step in view.failed) >= coverage.MOST_DOUBTED:
-            return turns.give_up(_ALL_FAILED)
+            return conversation.give_up_action(_ALL_FAILED)
         if not started and agent.guidance.declines(view):
-            return turns.give_up(_ALL_FAILED if view.failed else _NOTHING_SERVES)
+            return conversation.give_up_action(_ALL_FAILED if view.failed else _NOTHING_SERVES)
         if not left and any(step.unanswered for step in (*view.path, *view.tried)):
             return (
-                self.answer() if started else turns.give_up("a value is missing that nobody gave")
+                self.answer()
+                if started
+                else conversation.give_up_action("a value is missing that nobody gave")
             )
         if started and not left:
             left = self._following()
@@ -265,13 +272,13 @@ class _Asking:
             return self._call_or_answer()
         return self._call(left, started=started)
 
-    def answer(self, draft: str = "") -> Move | str:
+    def answer(self, draft: str = "") -> Action | str:
         """Return an answer with what the path holds; in a subtask, its end.
 
         ``draft`` is what the model said in place already.
         """
         if self._view.whole:
-            return plan.done(self._view)
+            return conversation.end_subtask(self._view)
         writer = AnswerWriter(
             self._write,
             self._now,
@@ -279,7 +286,7 @@ class _Asking:
             in_place=self._agent.answers_in_place,
         )
         text = writer.write(self._view, self._needs, draft)
-        results = list(results_of(self._view, self._needs))
+        results = list(call_findings(self._view, self._needs))
         data = [one.data for one in results]
         try:
             text, notes = self._agent.switches.after_draft(
@@ -288,41 +295,43 @@ class _Asking:
         except Interrupted:
             notes = ["the answer was not read again: the solve's time is over"]
         self._meter.note(notes)
-        if not says_something(text):
+        if not has_content(text):
             return "the model's answer says nothing"
         if self._needs:
-            missing = coverage.unserved(self._needs, [one.step for one in results])
+            missing = coverage.uncovered_texts(self._needs, [one.step for one in results])
         elif any(step.unanswered for step in self._view.path):
             missing = (self._view.task,)
         else:
             missing = self._view.open_parts or ()
-        return replace(turns.answer(text), missing=missing)
+        return replace(conversation.answer_action(text), missing=missing)
 
-    def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
+    def reply(self, expected: ReplyConstraints, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
         return self._send(expected, note, rejected)[1]
 
-    def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
+    def _call(self, left: Sequence[coverage.Subtask], *, started: bool) -> Action | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
         failed = Counter(step.move.function for step in self._view.failed)
         offered = [one for one in self._view.functions if failed[one.name] < coverage.MOST_FAILED]
-        early = coverage.too_early(self._view.path)
+        early = coverage.last_postponed_function(self._view.path)
         offered = [one for one in offered if one.name != early] or offered
         if not offered:
-            return turns.give_up(_ALL_FAILED)
+            return conversation.give_up_action(_ALL_FAILED)
         note, asked, reading = "", "", self._guidance.reading(self._view)
         most = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         if left and reading is not None:
             known = {function.name: function for function in offered}
             need = self._next(left, reading)
-            wanted = turns.together(need, left, lambda one: reading.ready(one, known), self._most)
+            wanted = conversation.group_subtasks(
+                need, left, lambda one: reading.ready(one, known), self._most
+            )
             serving, most = {name for one in wanted for name in one.functions}, len(wanted)
             if self._guidance.helps("match"):
                 offered = [one for one in offered if one.name in serving] or offered
             # Which of several needs the first call is for, a free choice of functions leaves open.
             several = len(left) > 1 and not self._guidance.helps("match")
             if started or several:
-                note = prompts.open_parts([one.text for one in wanted])
+                note = prompts.open_parts_note([one.text for one in wanted])
             if not self._guidance.helps("match") and len(wanted) == 1 and need in left:
                 asked = need.text
             again = any(
@@ -339,19 +348,21 @@ class _Asking:
         chooses = not self._view.path and not self._guidance.helps("match")
         if not started and (chooses or not left):
             names.append(NO_FUNCTION_FITS)
-        move = self._called(Expected(tuple(names), most, text=False), note)
+        move = self._called(ReplyConstraints(tuple(names), most, text=False), note)
         if isinstance(move, str) or move.function == FINISH or not asked:
             return move
         return replace(move, need=asked)
 
-    def _next(self, left: Sequence[coverage.Need], reading: values.Reading) -> coverage.Need:
+    def _next(
+        self, left: Sequence[coverage.Subtask], reading: coverage.ArgumentReader
+    ) -> coverage.Subtask:
         """Return the need to serve next: one whose values are known, or what may tell a value."""
         known = {function.name: function for function in self._view.functions}
         called = {step.move.function for step in self._view.path}
         before = (one for one in self._behind if not called & set(one.functions))
         return next((one for one in (*left, *before) if reading.ready(one, known)), left[0])
 
-    def _following(self) -> tuple[coverage.Need, ...]:
+    def _following(self) -> tuple[coverage.Subtask, ...]:
         """Return what follows from the results: a function whose argument one of them holds."""
         reading = self._guidance.reading(self._view)
         if reading is None:
@@ -364,7 +375,7 @@ class _Asking:
             if not called & set(need.functions) and reading.follows(need, known)
         )
 
-    def _call_or_answer(self) -> Move | str:
+    def _call_or_answer(self) -> Action | str:
         """Return a further call where the model wants one, else the answer.
 
         A call that cannot be made is sent back once: it is a wish to go on, not an answer, unless
@@ -375,7 +386,7 @@ class _Asking:
             return self.answer()
         names = tuple(function.name for function in self._view.functions)
         calls = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
-        expected = Expected(names, calls)
+        expected = ReplyConstraints(names, calls)
         in_place = self._agent.answers_in_place
         probe = None if in_place else self._agent.probe_tokens
         request, reply = self._send(expected, "", most=probe)
@@ -390,13 +401,13 @@ class _Asking:
         said = in_place and not reply.problem
         return self.answer(clean(reply.text, 20_000).strip() if said else "")
 
-    def _called(self, expected: Expected, note: str) -> Move | str:
+    def _called(self, expected: ReplyConstraints, note: str) -> Action | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
         self._view, expected = self._agent.switches.before_call(self._view, expected, self._write)
         try:
             request, reply = self._send(expected, note)
         except GrammarError as error:
-            if not (self._guidance.helps("exclude") and turns.made(self._view)):
+            if not (self._guidance.helps("exclude") and conversation.made_calls(self._view)):
                 raise  # else all calls that the grammar allows are excluded
             return f"no other call is left here: {error.message}"
         if problem := _fault(reply):
@@ -407,52 +418,58 @@ class _Asking:
             return _unusable(problem, reply)
         return self._read(reply, expected.calls)
 
-    def part_move(self) -> Move | str:
+    def part_move(self) -> Action | str:
         """Return the next move of a subtask."""
-        return plan.next_move(self._view, self._needs, self.move, turns.give_up)
+        return conversation.next_subtask_action(
+            self._view, self._needs, self.move, conversation.give_up_action
+        )
 
     def subtasks(self) -> tuple[str, ...]:
         """Return the subtasks that the model names."""
         view = self._view
-        return plan.read(self._write(plan.request(view.task, self._now)), view.task)
+        return conversation.read_subtasks(
+            self._write(conversation.subtasks_request(view.task, self._now)), view.task
+        )
 
-    def _reply_itself(self) -> Move | str:
+    def _reply_itself(self) -> Action | str:
         """Return a reply without a call; a give-up where it says what only functions know."""
-        request = itself.request(self._view.task, self._view.functions, self._now)
+        request = guidance.small_talk_request(self._view.task, self._view.functions, self._now)
         text = clean(self._write(request).text, 4_000).strip()
         writer = AnswerWriter(self._write, self._now)
-        named = itself.examples(self._view.functions)
-        if not says_something(text) or writer.untraced(self._view, text, also=named):
-            return turns.give_up(
+        named = guidance.example_names(self._view.functions)
+        if not has_content(text) or writer.untraced(self._view, text, also=named):
+            return conversation.give_up_action(
                 "no function serves the task, and what the model said is not known"
             )
-        return replace(turns.answer(text), without_calls=True)
+        return replace(conversation.answer_action(text), without_calls=True)
 
     def _send(
-        self, expected: Expected, note: str, rejected: str = "", *, most: int | None = None
+        self, expected: ReplyConstraints, note: str, rejected: str = "", *, most: int | None = None
     ) -> tuple[ChatRequest, ChatReply]:
         view = self._view
         room = min(self._max_tokens, most or self._max_tokens)
         if view.tried and not rejected:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried[-_MOST_TRIED:]))}\n{note}".strip()
         if self._guidance.helps("exclude") and expected.names:
-            expected = replace(expected, excluded=turns.made(view))
-        expected = replace(expected, required_only=tuple(turns.needlessly_failed(view)))
-        turn = Turn(
+            expected = replace(expected, excluded=conversation.made_calls(view))
+        expected = replace(
+            expected, required_only=tuple(conversation.functions_failed_by_option(view))
+        )
+        turn = StepRequest(
             view, expected, self._now, note, rejected, max_tokens=room, several=self._several
         )
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
-    def _write(self, request: DataQuestion | Turn | ChatRequest) -> ChatReply:
+    def _write(self, request: DataQuestion | StepRequest | ChatRequest) -> ChatReply:
         request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
 
-    def _read(self, reply: ChatReply, most: int) -> Move:
-        move = turns.joined(reply.calls, reply.text, self._view.path, most)
+    def _read(self, reply: ChatReply, most: int) -> Action:
+        move = conversation.first_action(reply.calls, reply.text, self._view.path, most)
         if move.function != NO_FUNCTION_FITS:
             return move
-        return turns.give_up(clean(str(move.parsed.get("reason", "")), 300).strip())
+        return conversation.give_up_action(clean(str(move.parsed.get("reason", "")), 300).strip())
 
 
 def _correction(request: ChatRequest, problem: str) -> str:

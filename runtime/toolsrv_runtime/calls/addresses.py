@@ -1,8 +1,7 @@
-"""Which address a host is called at: resolved once, checked, and nothing else is connected to.
+"""Resolve hosts to checked addresses; a connection is made to nothing else.
 
-Private, loopback, link-local, multicast, carrier and metadata addresses are refused, however they
-are spelt or wrapped in IPv6, unless a person named the host as one of their own. Knows nothing of
-HTTP.
+Private, loopback, link-local, multicast, carrier and metadata addresses are refused in every spelling,
+also wrapped in IPv6, unless a person named the host as their own. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def address_fault(address: str) -> str:
         ValueError: it is no IP address.
     """
     ip = ipaddress.ip_address(address)
-    for one in (ip, *_within(ip)):
+    for one in (ip, *_embedded_ipv4s(ip)):
         if str(one) in METADATA:
             return "a metadata service"
         if one.is_loopback:
@@ -67,12 +66,12 @@ def address_fault(address: str) -> str:
             return "a link-local address"
         if one.is_multicast:
             return "a multicast address"
-        if one in _SITE_LOCAL or (not one.is_global and not _within(one)):
+        if one in _SITE_LOCAL or (not one.is_global and not _embedded_ipv4s(one)):
             return "not a public address"
     return ""
 
 
-def unwrapped(ip: _IP) -> _IP:
+def embedded_ipv4(ip: _IP) -> _IP:
     """Return the IPv4 address that is reached at an IPv6 address (mapped, or by NAT64); else it."""
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.ipv4_mapped is not None:
@@ -82,7 +81,7 @@ def unwrapped(ip: _IP) -> _IP:
     return ip
 
 
-def _within(ip: _IP) -> list[_IP]:
+def _embedded_ipv4s(ip: _IP) -> list[_IP]:
     """Return the IPv4 addresses that an IPv6 address carries."""
     if isinstance(ip, ipaddress.IPv4Address):
         return []
@@ -98,7 +97,7 @@ def _within(ip: _IP) -> list[_IP]:
     return found
 
 
-def parse_own(text: str) -> frozenset[str]:
+def parse_own_hosts(text: str) -> frozenset[str]:
     """Read a person's own hosts, with commas between them: ``localhost, [::1]:8080``.
 
     Raises:
@@ -118,7 +117,7 @@ def parse_own(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Addresses:
+class AddressResolver:
     """Finds the addresses of hosts.
 
     ``own`` names the hosts (``localhost`` or ``localhost:8080``) that may be at any address,
@@ -134,7 +133,7 @@ class Addresses:
         bracketed = f"[{name}]" if ":" in name else name
         return name in self.own or f"{bracketed}:{port}" in self.own
 
-    async def of(self, host: str, port: int) -> list[str]:
+    async def addresses_of(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host, IPv4 first; one that may not be called refuses all.
 
         Raises:

@@ -1,26 +1,274 @@
-"""Arguments of one call, checked and turned into what the provider expects.
+"""Bind the arguments of one call: names, types, defaults and schemas, as the provider expects them.
 
-Pure: types come from the catalog entry, values from a model or a person, so nothing is trusted.
-What is given is sent as it is given, or refused: a value is only ever spelled otherwise where
-that says the same (``"5"`` for the number 5, an allowed value in another case).
+Each value is coerced to its declared type or JSON Schema; a value that fits only in another
+spelling is converted (``"5"`` to ``5``). Errors name the parameter and what it accepts. Pure.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import chain
 from typing import Any
 
-from toolsrv_registry import wellformed
+from toolsrv_registry import numerals, wellformed
 from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
-from toolsrv_registry.numerals import TwiceError, read
+from toolsrv_registry.numerals import TwiceError, read, spell
+from toolsrv_registry.schema_view import CHOICES, alternatives
 from toolsrv_registry.wellformed import too_deep
-from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
-from toolsrv_runtime.calls.schema_check import schema_fault
-from toolsrv_runtime.calls.schema_values import WrongValueError, as_declared, as_read, as_typed
+from toolsrv_runtime.calls.schema_check import (
+    SchemaFault,
+    build_validator,
+    list_choices,
+    matches_several_variants,
+    mismatch,
+    schema_fault,
+)
+from toolsrv_runtime.calls.serialization import FILE_LIMIT, is_data_url
 from toolsrv_runtime.errors import ArgumentError
+
+_WHOLE_LIMIT = 400
+"""Digits of a whole number that is given with a fraction of zero."""
+_SPELLINGS = (
+    ("1", "0"),
+    ("True", "False"),
+    ("TRUE", "FALSE"),
+    ("yes", "no"),
+    ("Yes", "No"),
+    ("YES", "NO"),
+    ("y", "n"),
+    ("Y", "N"),
+    ("on", "off"),
+    ("On", "Off"),
+    ("t", "f"),
+    ("T", "F"),
+)
+"""How providers write true and false, where not as JSON does."""
+_KNOWN = frozenset(word for pair in (*_SPELLINGS, ("true", "false")) for word in pair)
+
+
+class WrongValueError(Exception):
+    """A value does not fit its parameter; the message goes on after the parameter's name."""
+
+
+def _wrong(value: Any, wanted: str) -> WrongValueError:
+    return WrongValueError(mismatch(value, wanted))
+
+
+def convert_declared(schema: Mapping[str, Any], value: Any, *, in_json: bool) -> Any:
+    """Return a value as the schema takes it.
+
+    Args:
+        schema: JSON Schema 2020-12 without references.
+        value: a JSON value.
+        in_json: it goes into a JSON body, where the number 5 and the text "5" differ. Anywhere
+            else a text that spells a number is kept as it is written.
+
+    Raises:
+        WrongValueError: it cannot be read so that it fulfils the schema; says where and why.
+    """
+    found = coerce_to_schema(schema, value)  # the value itself where no reading fulfils the schema
+    if fault := schema_fault(schema, found):
+        raise WrongValueError(_intended_fault(schema, value, fault).message())
+    if in_json or not isinstance(value, str) or isinstance(found, bool | str | list | dict):
+        return found
+    return value if numerals.canonical(value) is None else found
+
+
+def coerce_to_schema(schema: Mapping[str, Any], value: Any) -> Any:
+    """Return the value, or the first reading of it that fulfils the schema."""
+    checked = build_validator(schema)
+    given = [value]
+    for error in checked.iter_errors(value):
+        if matches_several_variants(error):
+            return value  # it is of the right kind: another reading would be another value
+        given = []
+    for one in chain(given, (one for one in _readings(schema, value) if checked.is_valid(one))):
+        if isinstance(one, float) and one.is_integer() and _takes_whole_only(schema):
+            return _whole(one)  # 5.0 where only whole numbers are taken
+        return one
+    return value
+
+
+def _intended_fault(schema: Mapping[str, Any], value: Any, fault: SchemaFault) -> SchemaFault:
+    """Return what is wrong with the reading that has the right type, where there is one."""
+    found = (schema_fault(schema, one) for one in _readings(schema, value))
+    of_kind = (one for one in found if one is not None and not one.is_of_kind)
+    return next(of_kind, fault) if fault.is_of_kind else fault
+
+
+def _takes_whole_only(schema: Mapping[str, Any]) -> bool:
+    kinds = _kinds(schema)
+    return kinds is not None and "integer" in kinds and "number" not in kinds
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str] | None:
+    """Return the types that a schema takes, None where it does not say."""
+    found: set[str] | None = set(_types(schema)) or None
+    variants = (one for key in CHOICES for one in schema.get(key, ()))
+    chosen = [_kinds(one) for one in variants]
+    if chosen and None not in chosen:
+        either = {kind for one in chosen for kind in one or ()}
+        found = either if found is None else found & either
+    for part in schema.get("allOf", ()):
+        if (inner := _kinds(part)) is not None:
+            found = inner if found is None else found & inner
+    return found
+
+
+def _whole(value: float) -> int | float:
+    digits = Decimal(spell(value))
+    return int(digits) if digits.adjusted() < _WHOLE_LIMIT else value
+
+
+def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    named = schema.get("type", ())
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
+    """Yield what a value may stand for: what says the same comes first."""
+    if isinstance(value, str):
+        yield from (
+            one
+            for one in (numerals.number(value), numerals.boolean(value), numerals.structure(value))
+            if one is not None
+        )
+        lowered = value.lower()
+        texts = [one for one in schema.get("enum", ()) if isinstance(one, str)]
+        if len(alike := [one for one in texts if one.lower() == lowered]) == 1:
+            yield alike[0]
+        if (inner := numerals.structure(value)) is not None:
+            yield _inside(schema, inner)
+        yield from _listed(schema, value)
+    elif isinstance(value, bool | int | float):
+        if not {"integer", "number"} & (_kinds(schema) or set()):
+            yield spell(value)
+        yield _inside(schema, [value])
+    elif isinstance(value, list | dict):
+        yield from (_inside(one, value) for one in (schema, *alternatives(schema)))
+
+
+def _inside(schema: Mapping[str, Any], value: list[Any] | dict[str, Any]) -> Any:
+    """Return a list or an object with what is in it read by the schemas for that."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [coerce_to_schema(items, one) for one in value] if isinstance(items, dict) else value
+    properties: dict[str, Any] = {}
+    for part in _parts(schema):
+        properties = part.get("properties", {}) | properties
+    return {name: coerce_to_schema(properties.get(name, {}), one) for name, one in value.items()}
+
+
+def _parts(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a schema and the parts that describe the same object."""
+    inner = [one for one in schema.get("allOf", ()) if isinstance(one, dict)]
+    return [schema, *(part for one in inner for part in _parts(one))]
+
+
+def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
+    """Yield the list that a text stands for: of one item, or of several between commas.
+
+    Commas part numbers and allowed values only: other texts may hold some of their own.
+    """
+    items = schema.get("items", {})
+    if not isinstance(items, dict) or not text.strip():
+        return
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) == 1:
+        yield [coerce_to_schema(items, text)]
+    elif "enum" in items or "string" not in (_types(items) or ("string",)):
+        yield [coerce_to_schema(items, part) for part in parts]
+
+
+def coerce_to_type(parameter: Parameter, value: Any) -> Any:
+    """Return a value, neither empty nor null, as the API takes it.
+
+    Raises:
+        WrongValueError: it is of another type, or none of the allowed values.
+    """
+    match parameter.type.upper().partition(" ")[0]:
+        case "NUMBER" | "INTEGER":
+            return _number(value)
+        case "BOOLEAN":
+            return _boolean(parameter, value)
+        case "ARRAY" | "OBJECT":
+            return value
+        case _:
+            return _text(parameter, value)
+
+
+def _text(parameter: Parameter, value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise _wrong(value, "text")
+    text = value if isinstance(value, str) else json.dumps(value)
+    if not parameter.enum or text in parameter.enum:
+        return text
+    same = [allowed for allowed in parameter.enum if allowed.lower() == text.lower()]
+    if not same:
+        raise _wrong(value, list_choices(list(parameter.enum)))
+    return same[0]
+
+
+def _number(value: Any) -> int | float | str:
+    if isinstance(value, str):
+        plain = numerals.canonical(value)
+        if plain is None and not any(character.isdigit() for character in value):
+            raise _wrong(value, "a number")
+        return value if plain is None else plain
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(value, "a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _wrong(value, "a finite number")
+    return value
+
+
+def _boolean(parameter: Parameter, value: Any) -> bool | int | str:
+    if isinstance(value, dict | list | float):
+        raise _wrong(value, "true or false")
+    told = numerals.boolean(value) if isinstance(value, str) else value
+    if isinstance(told, bool):
+        pair = _spelling(parameter)
+        if pair:
+            as_number = type(parameter.default) is int
+            return int(told) if as_number else pair[not told]
+        return value if isinstance(value, str) and value not in ("true", "false") else told
+    shown = {str(parameter.default), *parameter.enum, *re.findall(r"\w+", parameter.description)}
+    if isinstance(value, int | str) and (str(value) in shown or str(value).lower() in _KNOWN):
+        return value
+    raise _wrong(value, "true or false")
+
+
+def _spelling(parameter: Parameter) -> tuple[str, str] | None:
+    """Return how the provider writes true and false, by default, allowed values or description."""
+    written = {str(parameter.default)} if parameter.default not in ("", None) else set()
+    if isinstance(parameter.default, bool):
+        written = set()
+    for pair in _SPELLINGS:
+        if written & set(pair) or set(pair) <= set(parameter.enum):
+            return pair
+    for one, other in _SPELLINGS:
+        if _names_both(parameter.description, one, other):
+            return one, other
+    return None
+
+
+def _names_both(text: str, one: str, other: str) -> bool:
+    """Whether a description names two values as those that a parameter takes."""
+    quote = r"['\"`]?"
+    first, second = (rf"(?<![\w.-]){quote}{re.escape(word)}{quote}" for word in (one, other))
+    between = r"\s*(?:or|/|\||,)\s*"
+    either = rf"{first}{between}{second}(?![\w.])|{second}{between}{first}(?![\w.])"
+    means = r"\s*[=:]"
+    return re.search(either, text) is not None or all(
+        re.search(rf"{word}{means}", text) for word in (first, second)
+    )
+
 
 VALUE_LIMIT = 8_000_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
@@ -125,7 +373,7 @@ def convert(api: Api, parameter: Parameter, value: Any) -> Any:
         raise ArgumentError(str(error), hint=hint) from None
 
 
-def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def json_safe(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return those arguments that can be written as JSON, so that a refusal can be."""
     return {
         name: value for name, value in arguments.items() if not _fault(name) and not _fault(value)
@@ -145,7 +393,9 @@ def _together(
             wire = parameter.wire or name
             names[wire] = key_of[name]
             # A form has the texts that numbers were given as.
-            given[wire] = value if api.sends_json else as_read(parameter.json_schema or {}, value)
+            given[wire] = (
+                value if api.sends_json else coerce_to_schema(parameter.json_schema or {}, value)
+            )
     if not given and not rule.required:
         return ""
     fault = schema_fault(rule.json_schema, given)
@@ -153,7 +403,7 @@ def _together(
         return ""
     if not fault.path:
         return f"the {'input' if api.mcp else _PLACES[rule.place]} {fault.text}"
-    return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.words(1)}"
+    return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.message(1)}"
 
 
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
@@ -164,10 +414,10 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str) and len(value) > limit:
         raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
-        return _check(as_typed(parameter, value))
+        return _check(coerce_to_type(parameter, value))
     in_body = parameter.place in ("body", "payload")
     in_json = parameter.style == "json" or (in_body and api.sends_json)
-    found = as_declared(parameter.json_schema, value, in_json=in_json)
+    found = convert_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")
     return _check(found)

@@ -1,6 +1,6 @@
-"""The Caller: binds arguments, asks the policy, makes the call, says where the answer came from.
+"""The Caller: bind arguments, check the policy, make the call, and record its source.
 
-Whatever happens is a typed result; nothing about a call is raised.
+Every outcome is a typed result; a call raises nothing.
 """
 
 from __future__ import annotations
@@ -19,28 +19,41 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_registry.terms import Terms
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls import auth, hints
-from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
-from toolsrv_runtime.calls.fixed import Fixed, FixedOf, no_fixed
-from toolsrv_runtime.calls.hosts import Hosts
-from toolsrv_runtime.calls.oauth import TokenKeeper
+from toolsrv_runtime.calls import credentials
+from toolsrv_runtime.calls.authenticated import (
+    AddressRules,
+    AuthenticatedCalls,
+    FixedValues,
+    FixedValuesLookup,
+    TokenStore,
+    no_fixed_values,
+)
+from toolsrv_runtime.calls.exchange import (
+    CallLimits,
+    Exchange,
+    PreparedRequest,
+    call_limited,
+    exchange,
+)
 from toolsrv_runtime.calls.policy import PAYING, Policy
-from toolsrv_runtime.calls.ready import Key, Ready
-from toolsrv_runtime.calls.request import Outgoing, build, web_address
-from toolsrv_runtime.calls.result import CallResult, Consent, Kind
-from toolsrv_runtime.calls.signed import Rules, SignedCalls
-from toolsrv_runtime.calls.spool import Spool
-from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
+from toolsrv_runtime.calls.rate_limits import MCP_PREFIX, DailyCount, HostLimiter
+from toolsrv_runtime.calls.request import OutgoingRequest, build_request, web_address
+from toolsrv_runtime.calls.result import (
+    CallReadiness,
+    CallResult,
+    Consent,
+    KeyState,
+    ResultKind,
+    Spool,
+)
 from toolsrv_runtime.errors import ArgumentError, CredentialsError, PolicyError
 from toolsrv_runtime.outcome import Source
-
-__all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
 
 NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ApiOrigin:
     """Where an API belongs: its catalog, and its provider's page ("" when none is known).
 
     ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
@@ -54,20 +67,20 @@ class Home:
     terms: Terms = NO_TERMS
 
 
-def homeless(api: Api) -> Home:
+def unknown_origin(api: Api) -> ApiOrigin:
     """Know nothing of where an API belongs."""
     del api
-    return Home()
+    return ApiOrigin()
 
 
-class ToolServers(Protocol):
+class ToolBackend(Protocol):
     """The MCP servers whose tools are APIs."""
 
     def can_call(self, api: Api) -> bool:
         """Whether a call of this tool could succeed as things are."""
         ...
 
-    async def call(self, api: Api, arguments: dict[str, Any], limits: Limits) -> Exchange:
+    async def call(self, api: Api, arguments: dict[str, Any], limits: CallLimits) -> Exchange:
         """Call a tool. Raises PolicyError for one that is not as it was accepted."""
         ...
 
@@ -89,13 +102,13 @@ class Network:
     """
 
     transport: httpx.AsyncBaseTransport
-    keys: auth.Keys = auth.no_keys
-    hosts: Hosts | None = field(default_factory=Hosts)
+    keys: credentials.KeyLookup = credentials.no_keys
+    hosts: HostLimiter | None = field(default_factory=HostLimiter)
     own: Callable[[str, int], bool] = lambda _host, _port: False
-    tools: ToolServers | None = None
-    fixed: FixedOf = no_fixed
-    known: auth.Keys | None = None
-    tokens: TokenKeeper | None = None
+    tools: ToolBackend | None = None
+    fixed: FixedValuesLookup = no_fixed_values
+    known: credentials.KeyLookup | None = None
+    tokens: TokenStore | None = None
 
 
 class Caller:
@@ -114,9 +127,9 @@ class Caller:
         transports: Mapping[str, httpx.AsyncBaseTransport],
         source: Source = "offline",
         timeout: float | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         network: Network | None = None,
-        home: Callable[[Api], Home] = homeless,
+        home: Callable[[Api], ApiOrigin] = unknown_origin,
     ) -> None:
         """Take the worlds: ``transports`` answer as ``source``, the network as ``live``.
 
@@ -124,12 +137,12 @@ class Caller:
         """
         self._policy = policy or Policy()
         self._source: Source = source
-        given = Limits() if timeout is None else Limits(seconds=timeout, read_s=timeout)
+        given = CallLimits() if timeout is None else CallLimits(seconds=timeout, read_s=timeout)
         self._limits = limits or given
         self._transports = dict(transports)
         self._network = network
         self._home = home
-        self._signed = SignedCalls(None if network is None else network.tokens)
+        self._signed = AuthenticatedCalls(None if network is None else network.tokens)
 
     async def call(
         self,
@@ -152,7 +165,7 @@ class Caller:
             fixed = self._fixed(api)
             target, given = fixed.split(api, arguments)
             bound = args.bind(target, given)
-            outgoing = fixed.added(api, build(target, bound))
+            outgoing = fixed.added(api, build_request(target, bound))
             home = self._home(api)
             wanted = self._policy.check(
                 api,
@@ -170,7 +183,7 @@ class Caller:
             if got.kind == "ok" and source == "live":
                 await self._note_success(api)
         except ArgumentError as error:
-            return self._refused(api, args.writable(bound), "bad_arguments", error)
+            return self._refused(api, args.json_safe(bound), "bad_arguments", error)
         except PolicyError as error:
             return self._refused(api, bound, "blocked_by_policy", error)
         except CredentialsError as error:
@@ -181,7 +194,7 @@ class Caller:
         self,
         api: Api,
         bound: dict[str, Any],
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         got: Exchange,
         source: Source,
         seconds: float,
@@ -198,8 +211,12 @@ class Caller:
             source=source,
             seconds=seconds,
             kind=got.kind,
-            hint=got.hint or hints.hint(got.kind, api, host, got.retry_after) or got.note,
-            page=hints.page(api, host, self._home(api).page) if subscribe else "",
+            hint=got.hint
+            or credentials.recovery_hint(got.kind, api, host, got.retry_after)
+            or got.note,
+            page=credentials.subscription_page(api, host, self._home(api).page)
+            if subscribe
+            else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
             files=got.files,
@@ -215,10 +232,10 @@ class Caller:
 
         ``asks`` says that a person can be asked for consent. Blocks while the keys do.
         """
-        keys = auth.no_keys if self._network is None else self._network.keys
+        keys = credentials.no_keys if self._network is None else self._network.keys
         return self._can_call(api, keys, asks=asks)
 
-    def _can_call(self, api: Api, keys: auth.Keys, *, asks: bool = False) -> bool:
+    def _can_call(self, api: Api, keys: credentials.KeyLookup, *, asks: bool = False) -> bool:
         if self._serves(api):
             return self._policy.could_pass(api, asks=asks)
         host = _host(api) if api.mcp is None else api.mcp.server
@@ -232,7 +249,7 @@ class Caller:
         if api.mcp is not None:
             tools = self._network.tools
             return allowed and not home.waiting and (tools is None or tools.can_call(api))
-        return allowed and auth.has_what_it_needs(api, host, keys)
+        return allowed and credentials.has_credentials(api, host, keys)
 
     def lacks(self, api: Api) -> str:
         """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
@@ -245,24 +262,24 @@ class Caller:
         host = _host(api)
         if not host or not self._policy.could_pass(api, self._home(api).catalog, asks=True):
             return ""
-        return auth.lacking(api, host, self._network.keys)
+        return credentials.missing_credentials(api, host, self._network.keys)
 
-    def ready(self, api: Api) -> Ready:
+    def ready(self, api: Api) -> CallReadiness:
         """Return what a call of this API has, and lacks, as things are. No key is looked at."""
         if self._serves(api):
             asks = not self._policy.could_pass(api)
-            return Ready(callable=self.can_call(api, asks=True), asks=asks, offline=True)
+            return CallReadiness(callable=self.can_call(api, asks=True), asks=asks, offline=True)
         network, host = self._network, _host(api)
-        known: auth.Keys = auth.no_keys
-        key: Key = ""
+        known: credentials.KeyLookup = credentials.no_keys
+        key: KeyState = ""
         lacks = ""
         if network is not None:
             known = network.keys if network.known is None else network.known
-            if host and auth.key_names(api, host):
-                lacks = auth.lacking(api, host, known)
+            if host and credentials.key_names(api, host):
+                lacks = credentials.missing_credentials(api, host, known)
                 key = "missing" if lacks else "set"
         able = self._can_call(api, known, asks=True)
-        return Ready(
+        return CallReadiness(
             callable=able,
             asks=able and not self._can_call(api, known),
             key=key,
@@ -275,7 +292,7 @@ class Caller:
         spent = self._spent(api)
         return None if spent is None or self._serves(api) else spent.left
 
-    def _spent(self, api: Api) -> Spent | None:
+    def _spent(self, api: Api) -> DailyCount | None:
         """Return the day's count of an API's host, None where nobody counts."""
         hosts = None if self._network is None else self._network.hosts
         if hosts is None or hosts.usage is None:
@@ -312,40 +329,40 @@ class Caller:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _fixed(self, api: Api) -> Fixed:
+    def _fixed(self, api: Api) -> FixedValues:
         """Return what is sent with each live call of the API's catalog.
 
         Raises:
             PolicyError: it cannot be read.
         """
         if self._network is None or api.mcp is not None or self._serves(api):
-            return Fixed()
+            return FixedValues()
         try:
             return self._network.fixed(self._home(api).catalog)
         except DataError as error:
             raise PolicyError(error.message, hint=error.hint) from error
 
     async def _exchange(
-        self, api: Api, outgoing: Outgoing, spool: Spool | None
+        self, api: Api, outgoing: OutgoingRequest, spool: Spool | None
     ) -> tuple[Exchange, Source]:
         url, network = outgoing.url, self._network
         limits = replace(self._limits, spool=spool)
         if (served := self._transports.get(url.host)) is not None:
-            message = Message(outgoing.method, url, outgoing.headers, outgoing.content)
+            message = PreparedRequest(outgoing.method, url, outgoing.headers, outgoing.content)
             return await exchange(served, message, limits), self._source
         if network is None:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
         if api.mcp is not None:
             return await self._tool(api, outgoing, network), "live"
         catalog = self._home(api).catalog
-        rules = Rules(
+        rules = AddressRules(
             partial(self._policy.may_follow, outgoing.method, catalog=catalog),
             lambda url: self._policy.verdict("POST", url, catalog) != "deny",
             catalog,
         )
         return await self._signed.send(api, outgoing, network, limits, rules), "live"
 
-    async def _tool(self, api: Api, outgoing: Outgoing, network: Network) -> Exchange:
+    async def _tool(self, api: Api, outgoing: OutgoingRequest, network: Network) -> Exchange:
         """Call a tool of an MCP server, within the limits of a host."""
         home = self._home(api)
         if home.waiting or network.tools is None:
@@ -358,7 +375,7 @@ class Caller:
                 else "see the setting mode",
             )
         call = partial(network.tools.call, api, json.loads(outgoing.content), self._limits)
-        return await guarded(call, outgoing.url.host, network.hosts, home.catalog)
+        return await call_limited(call, outgoing.url.host, network.hosts, home.catalog)
 
     def _needs_consent(self, api: Api, bound: dict[str, Any], wanted: Consent) -> CallResult:
         rule = "PAID" if PAYING in wanted.reason else wanted.method
@@ -375,7 +392,7 @@ class Caller:
         self,
         api: Api,
         bound: dict[str, Any],
-        kind: Kind,
+        kind: ResultKind,
         error: ToolsrvError,
     ) -> CallResult:
         return CallResult(
@@ -403,6 +420,9 @@ def _host(api: Api) -> str:
 
 def default_caller() -> Caller:
     """Return a read-only caller of the catalog that ships."""
-    from toolsrv_runtime.calls.offline import transports  # noqa: PLC0415 - loads starlette
+    from toolsrv_runtime.calls.transports import offline_transports  # noqa: PLC0415 - loads starlette
 
-    return Caller(transports=transports())
+    return Caller(transports=offline_transports())
+
+
+__all__ = ["ApiOrigin", "CallResult", "Caller", "Network", "default_caller"]

@@ -1,7 +1,7 @@
-"""One call over HTTP: sent, followed, repeated and read within limits; its end is always a value.
+"""One HTTP exchange of a call: deadline, redirects, retries and size limits; failures are values.
 
-Redirects are followed within the host only, and only calls that may be repeated are tried again.
-Knows requests and responses; does not know whether a call is allowed.
+Redirects are followed within the host only. Only idempotent calls are retried. Knows requests and
+responses; does not know whether a call is allowed.
 """
 
 from __future__ import annotations
@@ -16,23 +16,33 @@ from typing import Any
 import httpx
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.calls import body as bodies
-from toolsrv_runtime.calls.attachment import Attachment
-from toolsrv_runtime.calls.hosts import Hosts, Rest
-from toolsrv_runtime.calls.pace import asked_seconds
+from toolsrv_runtime.calls import response_body as bodies
+from toolsrv_runtime.calls.rate_limits import (
+    MCP_PREFIX,
+    Cooldown,
+    DailyCount,
+    HostLimiter,
+    retry_after_seconds,
+)
 from toolsrv_runtime.calls.request import web_address
-from toolsrv_runtime.calls.result import Kind, kind_of_status
-from toolsrv_runtime.calls.spool import Spool, Spooled, SpoolError, declared_size
-from toolsrv_runtime.calls.spool import read as read_spooled
-from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
+from toolsrv_runtime.calls.response_body import Attachment
+from toolsrv_runtime.calls.result import (
+    ResultKind,
+    Spool,
+    Spooled,
+    SpoolError,
+    declared_size,
+    kind_of_status,
+)
+from toolsrv_runtime.calls.result import read_or_spool as read_spooled
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "QUERY"})
 """Methods that may be sent twice (RFC 9110, 9.2.2)."""
 
-_AGAIN: frozenset[Kind] = frozenset({"network_error", "rate_limited"})
+_AGAIN: frozenset[ResultKind] = frozenset({"network_error", "rate_limited"})
 _BUSY = frozenset({502, 503, 504})
 _STATUSES = range(100, 1_000)
-_LEADING = ("location", "content-location", "link", "etag", "retry-after", "x-total-count")
+_KEPT_HEADERS = ("location", "content-location", "link", "etag", "retry-after", "x-total-count")
 _HEADER_LIMIT = 2_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _UNSENT = (httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -43,7 +53,7 @@ LocalProtocolError is none: over HTTP/2 it may be what the host sent.
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """How long and how much.
 
     ``seconds`` for the whole call, repeats included; ``connect_s`` and ``read_s`` for a connection
@@ -63,7 +73,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PreparedRequest:
     """What is sent. ``secrets`` are in it, and are taken out of what comes back.
 
     ``login`` answers a challenge of the host (HTTP Digest). ``may_follow`` says of the target of a
@@ -92,7 +102,7 @@ class Exchange:
     that was written to a file, and whoever gets it owns that.
     """
 
-    kind: Kind
+    kind: ResultKind
     status: int
     response: Any
     error: str
@@ -107,9 +117,9 @@ class Exchange:
 
 async def exchange(
     transport: httpx.AsyncBaseTransport,
-    message: Message,
-    limits: Limits,
-    hosts: Hosts | None = None,
+    message: PreparedRequest,
+    limits: CallLimits,
+    hosts: HostLimiter | None = None,
 ) -> Exchange:
     """Send a message until it is answered, or the limits end.
 
@@ -117,15 +127,15 @@ async def exchange(
         PolicyError: the host's address may not be called, or the call cannot be counted.
     """
     if hosts is None:
-        return await _repeated(transport, message, limits, None)
-    with hosts.visit(message.url.host) as rest:
+        return await _with_retries(transport, message, limits, None)
+    with hosts.attempt(message.url.host) as rest:
         if rest is not None:
-            return _resting(message.url.host, rest)
-        return await _repeated(transport, message, limits, hosts)
+            return _cooldown_result(message.url.host, rest)
+        return await _with_retries(transport, message, limits, hosts)
 
 
-async def guarded(
-    call: Callable[[], Awaitable[Exchange]], host: str, hosts: Hosts | None, catalog: str = ""
+async def call_limited(
+    call: Callable[[], Awaitable[Exchange]], host: str, hosts: HostLimiter | None, catalog: str = ""
 ) -> Exchange:
     """Make one call that is no HTTP exchange, within the limits of ``host``.
 
@@ -134,33 +144,38 @@ async def guarded(
     """
     if hosts is None:
         return await call()
-    with hosts.visit(host) as rest:
+    with hosts.attempt(host) as rest:
         if rest is not None:
-            return _resting(host, rest)
-        async with hosts.turn(host):
+            return _cooldown_result(host, rest)
+        async with hosts.slot(host):
             if (spent := await hosts.count(f"{MCP_PREFIX}{host}", catalog)) is not None:
-                return _spent(spent)
+                return _quota_result(spent)
             got = await call()
-        hosts.tell(host, failed=got.kind in {"network_error", "timed_out"})
+        hosts.record_outcome(host, failed=got.kind in {"network_error", "timed_out"})
         return got
 
 
-async def _repeated(
-    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, hosts: Hosts | None
+async def _with_retries(
+    transport: httpx.AsyncBaseTransport,
+    message: PreparedRequest,
+    limits: CallLimits,
+    hosts: HostLimiter | None,
 ) -> Exchange:
     end = time.monotonic() + limits.seconds
     host = message.url.host
     before: Exchange | None = None
     for attempt in range(limits.retries + 1):
-        got = await _in_time(transport, message, limits, hosts, end)
+        got = await _with_deadline(transport, message, limits, hosts, end)
         if before is not None and not got.sent and got.kind == "rate_limited":
             return before  # the day has no call left for another try
         before = got
         if hosts is not None and got.sent:
-            hosts.tell(host, failed=got.kind in {"network_error", "timed_out", "server_error"})
+            hosts.record_outcome(
+                host, failed=got.kind in {"network_error", "timed_out", "server_error"}
+            )
         wait = limits.backoff_s * 2**attempt if got.retry_after is None else got.retry_after
         last = attempt == limits.retries or time.monotonic() + wait >= end
-        if last or not _worth_repeating(message, got) or (hosts is not None and hosts.rest(host)):
+        if last or not _is_retryable(message, got) or (hosts is not None and hosts.cooldown(host)):
             break
         await asyncio.sleep(wait)
     if hosts is not None and got.kind == "rate_limited" and got.sent and got.retry_after:
@@ -168,12 +183,12 @@ async def _repeated(
     return got
 
 
-def _worth_repeating(message: Message, got: Exchange) -> bool:
+def _is_retryable(message: PreparedRequest, got: Exchange) -> bool:
     again = got.sent and (got.kind in _AGAIN or got.status in _BUSY)
     return again and message.method in IDEMPOTENT
 
 
-def _resting(host: str, rest: Rest) -> Exchange:
+def _cooldown_result(host: str, rest: Cooldown) -> Exchange:
     if rest.asked:
         error = f"{host} asked to be left alone for {rest.seconds:.0f} more seconds"
         return Exchange("rate_limited", 0, None, error, retry_after=rest.seconds, sent=False)
@@ -184,7 +199,7 @@ def _resting(host: str, rest: Rest) -> Exchange:
     return Exchange("network_error", 0, None, error, retry_after=wait, sent=False)
 
 
-def _spent(spent: Spent) -> Exchange:
+def _quota_result(spent: DailyCount) -> Exchange:
     """Return the end of a call that its host has no room for today."""
     error = (
         f"{spent.host} was called {spent.calls} times today, and the setting calls_per_day allows "
@@ -195,27 +210,27 @@ def _spent(spent: Spent) -> Exchange:
     return Exchange("rate_limited", 0, None, error, wait, sent=False, hint=hint)
 
 
-async def _in_time(
+async def _with_deadline(
     transport: httpx.AsyncBaseTransport,
-    message: Message,
-    limits: Limits,
-    hosts: Hosts | None,
+    message: PreparedRequest,
+    limits: CallLimits,
+    hosts: HostLimiter | None,
     end: float,
 ) -> Exchange:
     host, waits = message.url.host, hosts is not None
     try:
         async with asyncio.timeout(end - time.monotonic()) as timer:
             if hosts is None:
-                return await _followed(transport, message, limits, timer)
-            async with hosts.turn(host):
+                return await _with_redirects(transport, message, limits, timer)
+            async with hosts.slot(host):
                 waits = False
                 if message.counted and (spent := await hosts.count(host, message.catalog)):
-                    return _spent(spent)
-                return await _followed(transport, message, limits, timer)
+                    return _quota_result(spent)
+                return await _with_redirects(transport, message, limits, timer)
     except (TimeoutError, httpx.TimeoutException) as error:
         if hosts is not None and waits:
             what = f"its turn did not come within {limits.seconds:g} seconds"
-            limit = f"the limit for {host} is {hosts.terms()}"
+            limit = f"the limit for {host} is {hosts.describe()}"
             return Exchange("timed_out", 0, None, f"{what}: {limit}", sent=False)
         what = f"no answer within {limits.seconds:g} seconds"
         if isinstance(error, httpx.ConnectTimeout):
@@ -224,33 +239,36 @@ async def _in_time(
             what = f"nothing came for {limits.read_s:g} seconds"
         return Exchange("timed_out", 0, None, what, sent=not isinstance(error, _UNSENT))
     except _ChallengeError as error:
-        told = bodies.without(f"its Digest challenge cannot be answered: {error}", message.secrets)
+        told = bodies.redact(f"its Digest challenge cannot be answered: {error}", message.secrets)
         return Exchange("unauthorized", 401, None, clean(told, 200))
     except bodies.EncodingError as error:
         return Exchange("network_error", 0, None, str(error))
     except (httpx.HTTPError, httpx.StreamError) as error:
-        told = bodies.without(f"{type(error).__name__}: {error}", message.secrets)
+        told = bodies.redact(f"{type(error).__name__}: {error}", message.secrets)
         sent = not isinstance(error, _UNSENT)
         return Exchange("network_error", 0, None, told[:200], sent=sent)
 
 
-async def _followed(
-    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, timer: asyncio.Timeout
+async def _with_redirects(
+    transport: httpx.AsyncBaseTransport,
+    message: PreparedRequest,
+    limits: CallLimits,
+    timer: asyncio.Timeout,
 ) -> Exchange:
     status = 0
     for _ in range(limits.redirects + 1):
-        answer = await _once(transport, message, limits, timer)
+        answer = await _send_once(transport, message, limits, timer)
         if isinstance(answer, Exchange):
             return answer
         status = answer.status_code
         safe = message.method in {"GET", "HEAD"}
         if not safe and status in (301, 302):  # clients differ: POST again, or GET
-            return _moved(answer, message)
-        target = _target(message.url, answer.headers["location"])
+            return _unfollowed_redirect(answer, message)
+        target = _redirect_target(message.url, answer.headers["location"])
         if target is None and status == 303 and not safe:
-            return _moved(answer, message)
+            return _unfollowed_redirect(answer, message)
         if target is None:
-            where = bodies.without(answer.headers["location"][:200], message.secrets)
+            where = bodies.redact(answer.headers["location"][:200], message.secrets)
             return Exchange(
                 "blocked_by_policy",
                 status,
@@ -260,7 +278,7 @@ async def _followed(
         if not message.may_follow(target):
             error = f"the API redirects to {target.scheme}://{target.netloc.decode()}, which your "
             return Exchange("blocked_by_policy", status, None, f"{error}settings do not allow")
-        message = _next(message, target, status)
+        message = _redirected(message, target, status)
     return Exchange(
         "server_error",
         status,
@@ -269,7 +287,7 @@ async def _followed(
     )
 
 
-def _next(message: Message, target: httpx.URL, status: int) -> Message:
+def _redirected(message: PreparedRequest, target: httpx.URL, status: int) -> PreparedRequest:
     """Return the message that follows a redirect (RFC 9110, 15.4): after 303 a GET without body."""
     if status != 303 or message.method in {"GET", "HEAD"}:
         return replace(message, url=target)
@@ -281,27 +299,30 @@ def _next(message: Message, target: httpx.URL, status: int) -> Message:
     return replace(message, url=target, method="GET", headers=kept, content=b"")
 
 
-def _moved(answer: httpx.Response, message: Message) -> Exchange:
+def _unfollowed_redirect(answer: httpx.Response, message: PreparedRequest) -> Exchange:
     """Return the end of a call whose redirect is not followed, though it was carried out or may be."""
-    where = bodies.without(answer.headers["location"][:200], message.secrets)
-    headers = _leading(answer.headers, message.secrets)
+    where = bodies.redact(answer.headers["location"][:200], message.secrets)
+    headers = _kept_headers(answer.headers, message.secrets)
     if answer.status_code == 303:
         return Exchange("ok", 303, f"done; the result is at {where}", "", headers=headers)
     error = f"the API redirects to {where!r}, and a {message.method} is not sent twice"
     return Exchange("blocked_by_policy", answer.status_code, None, error, headers=headers)
 
 
-def _leading(headers: httpx.Headers, secrets: tuple[str, ...]) -> dict[str, str]:
+def _kept_headers(headers: httpx.Headers, secrets: tuple[str, ...]) -> dict[str, str]:
     """Return the headers that lead on from a response: to its parts, its result, its version."""
     return {
-        name: clean(bodies.without(headers[name][:_HEADER_LIMIT], secrets), _HEADER_LIMIT)
-        for name in _LEADING
+        name: clean(bodies.redact(headers[name][:_HEADER_LIMIT], secrets), _HEADER_LIMIT)
+        for name in _KEPT_HEADERS
         if name in headers
     }
 
 
-async def _once(
-    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, timer: asyncio.Timeout
+async def _send_once(
+    transport: httpx.AsyncBaseTransport,
+    message: PreparedRequest,
+    limits: CallLimits,
+    timer: asyncio.Timeout,
 ) -> Exchange | httpx.Response:
     """Send one request; return what came, or the response that redirects."""
     request = httpx.Request(
@@ -310,29 +331,29 @@ async def _once(
         headers={"Accept": "*/*", "Accept-Encoding": "gzip", "User-Agent": "toolsrv"}
         | dict(message.headers),
         content=message.content or None,
-        extensions={"timeout": _phases(limits)},
+        extensions={"timeout": _timeouts(limits)},
     )
-    response = await _answered(transport, request, message.login)
+    response = await _send_with_login(transport, request, message.login)
     try:
         if response.status_code not in _STATUSES:  # HTTP/2 lets any number pass
             error = f"the API answered with the status {response.status_code}, which is none"
             return Exchange("network_error", 0, None, error)
         if response.status_code in _REDIRECTS and "location" in response.headers:
             return response
-        told = await _read(response, message, limits, timer)
+        told = await _read_response(response, message, limits, timer)
     finally:
         await response.aclose()
-    return replace(told, headers=_leading(response.headers, message.secrets))
+    return replace(told, headers=_kept_headers(response.headers, message.secrets))
 
 
-async def _read(
-    response: httpx.Response, message: Message, limits: Limits, timer: asyncio.Timeout
+async def _read_response(
+    response: httpx.Response, message: PreparedRequest, limits: CallLimits, timer: asyncio.Timeout
 ) -> Exchange:
     """Return what a response came to; a large body goes where the limits say."""
     status, spool = response.status_code, limits.spool
     if spool is None or kind_of_status(status) != "ok":
-        data, too_large = await bodies.read(response, limits.size)
-        return _told(response, data, too_large, message, limits)
+        data, too_large = await bodies.read_body(response, limits.size)
+        return _parse_response(response, data, too_large, message, limits)
 
     def arriving(done: int, in_all: int | None) -> None:
         timer.reschedule(None)  # a silence of ``read_s`` ends it now
@@ -343,15 +364,15 @@ async def _read(
             response, limits.size, replace(spool, progress=arriving), message.secrets
         )
     except SpoolError as error:
-        told = bodies.without(str(error), message.secrets)
+        told = bodies.redact(str(error), message.secrets)
         return Exchange("too_large", status, None, told, hint=error.hint)
     if spooled is None:
-        return _told(response, data, too_large, message, limits)
+        return _parse_response(response, data, too_large, message, limits)
     told = f"{spooled.size:,} bytes, {spooled.media}"
     return Exchange("ok", status, told, "", spooled=spooled)
 
 
-async def _answered(
+async def _send_with_login(
     transport: httpx.AsyncBaseTransport, request: httpx.Request, login: httpx.Auth | None
 ) -> httpx.Response:
     """Send a request, and again with what the host's challenge asks for."""
@@ -379,7 +400,7 @@ class _ChallengeError(Exception):
     """A host's challenge is malformed, or asks for what is not supported."""
 
 
-def _phases(limits: Limits) -> dict[str, float]:
+def _timeouts(limits: CallLimits) -> dict[str, float]:
     return {
         "connect": limits.connect_s,
         "read": limits.read_s,
@@ -388,30 +409,38 @@ def _phases(limits: Limits) -> dict[str, float]:
     }
 
 
-def _told(
-    response: httpx.Response, data: bytes, too_large: bool, message: Message, limits: Limits
+def _parse_response(
+    response: httpx.Response,
+    data: bytes,
+    too_large: bool,
+    message: PreparedRequest,
+    limits: CallLimits,
 ) -> Exchange:
     status = response.status_code
     if status == 304:
         return Exchange("ok", status, "not modified: what was there before still holds", "")
     size = declared_size(response) if too_large else None
-    body = bodies.understand(
+    body = bodies.parse_body(
         data, response.headers, too_large=too_large, secrets=message.secrets, size=size
     )
-    got = _judged(status, body, response.headers, limits, size)
+    got = _classify(status, body, response.headers, limits, size)
     return got if body.file is None else replace(got, files=(body.file,))
 
 
-def _judged(
-    status: int, body: bodies.Body, headers: httpx.Headers, limits: Limits, size: int | None
+def _classify(
+    status: int,
+    body: bodies.ParsedBody,
+    headers: httpx.Headers,
+    limits: CallLimits,
+    size: int | None,
 ) -> Exchange:
     kind = kind_of_status(status)
     if status == 202:
-        asked = asked_seconds(headers, datetime.now(UTC))
+        asked = retry_after_seconds(headers, datetime.now(UTC))
         return Exchange("ok", status, body.value, "", asked)
     if kind != "ok":
-        kind = _by_words(kind, body.value)
-        asked = asked_seconds(headers, datetime.now(UTC))
+        kind = _refine_kind(kind, body.value)
+        asked = retry_after_seconds(headers, datetime.now(UTC))
         return Exchange(kind, status, body.value, f"HTTP status {status}", asked)
     if body.too_large:
         return Exchange("too_large", status, body.value, _too_large(body, limits, size))
@@ -422,7 +451,7 @@ def _judged(
     return Exchange("ok", status, body.value, "")
 
 
-def _too_large(body: bodies.Body, limits: Limits, size: int | None) -> str:
+def _too_large(body: bodies.ParsedBody, limits: CallLimits, size: int | None) -> str:
     """Return how large a response is, as far as that is known, and what of it was kept."""
     told = f"more than {limits.size:,} bytes" if size is None else f"{size:,} bytes"
     most = f", and {limits.size:,} are read at most" if size is not None else ""
@@ -434,7 +463,7 @@ def _too_large(body: bodies.Body, limits: Limits, size: int | None) -> str:
     return f"the response has {told}{most}; {kept}"
 
 
-def _by_words(kind: Kind, value: Any) -> Kind:
+def _refine_kind(kind: ResultKind, value: Any) -> ResultKind:
     """Tell apart what gateways answer with one status, by the message they always send."""
     words = str(value.get("message", "") if isinstance(value, dict) else value)[:500].lower()
     if kind == "unauthorized" and "not subscribed" in words:
@@ -446,7 +475,7 @@ def _by_words(kind: Kind, value: Any) -> Kind:
     return kind
 
 
-def _target(base: httpx.URL, location: str) -> httpx.URL | None:
+def _redirect_target(base: httpx.URL, location: str) -> httpx.URL | None:
     """Return where a redirect leads, None unless it stays at the host (or turns to TLS there)."""
     try:
         url = web_address(str(base.join(location))).copy_with(fragment=None)

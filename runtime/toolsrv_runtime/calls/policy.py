@@ -1,9 +1,10 @@
-"""What may be called. The policy decides, never the model.
+"""Policy of calls: which calls are allowed, denied, or need a person's consent.
 
-GET and HEAD to the catalog's own hosts may be called; everything else only where a person's rules
-or a person's consent to that one call say so. A paid API needs consent of its own, whatever its
-method: a rule that allows it says ``PAID`` in the method's place, and ``*`` does not mean it. Once the text of a response has entered a run, rules
-no longer stand in for consent. Knows nothing of how a call is made.
+The policy decides, never the model. GET and HEAD to the catalog's own hosts are allowed; all else
+needs a person's rule, or consent to that one call. A paid API needs consent of its own, whatever its
+method: a rule that allows it says ``PAID`` in the method's place, and ``*`` does not include it. Once
+the text of a response has entered a run, rules no longer replace consent. Knows nothing of how a call
+is made.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import httpx
 from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.calls.addresses import unwrapped
-from toolsrv_runtime.calls.request import Outgoing, web_address
+from toolsrv_runtime.calls.addresses import embedded_ipv4
+from toolsrv_runtime.calls.request import OutgoingRequest, web_address
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
 
-READING = frozenset({"GET", "HEAD"})
+READ_METHODS = frozenset({"GET", "HEAD"})
 MCP_SCHEME = "mcp"
 PAID = "PAID"
 """In the method's place of a rule: calls that cost money."""
@@ -37,11 +38,11 @@ _HOST = re.compile(
 )
 _AMBIGUOUS = re.compile(r"[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?<=:)[0-9]{2,5}")
 """An IPv6 address without brackets whose last group may be a port."""
-Verdict = Literal["allow", "ask", "deny"]
+Decision = Literal["allow", "ask", "deny"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """What a person's setting says of some calls.
 
     ``method`` is ``*`` for all methods, or ``PAID``; ``host`` and ``catalog`` are empty where the rule holds for all.
@@ -49,7 +50,7 @@ class Rule:
     compared without regard to case.
     """
 
-    verdict: Verdict
+    verdict: Decision
     method: str = "*"
     host: str = ""
     catalog: str = ""
@@ -70,7 +71,7 @@ class Rule:
                 f"{text[:80]!r} is no rule for calls",
                 hint="write: allow|ask|deny METHOD [HOST|HOST:PORT|catalog:NAME], METHOD may be *, or PAID",
             )
-        said: Verdict = verdict  # type: ignore[assignment]
+        said: Decision = verdict  # type: ignore[assignment]
         kind, colon, name = place.partition(":")
         if colon and kind.lower() == "catalog":
             from toolsrv_catalogs.importer import NAME  # noqa: PLC0415 - loads readers
@@ -111,7 +112,7 @@ def canonical_host(host: str) -> str:
     """
     bare = host.lower().removeprefix("[").removesuffix("]").rstrip(".")
     try:
-        return str(unwrapped(ipaddress.ip_address(bare)))
+        return str(embedded_ipv4(ipaddress.ip_address(bare)))
     except ValueError:
         pass
     if bare.isascii():
@@ -171,13 +172,13 @@ def _no_place(text: str, fault: str, instead: str = "") -> UsageError:
     )
 
 
-def parse_rules(text: str) -> tuple[Rule, ...]:
+def parse_rules(text: str) -> tuple[PolicyRule, ...]:
     """Read rules with commas or semicolons between them.
 
     Raises:
         UsageError: one of them is no rule.
     """
-    return tuple(Rule.parse(one) for one in re.split(r"[,;\n]", text) if one.strip())
+    return tuple(PolicyRule.parse(one) for one in re.split(r"[,;\n]", text) if one.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +188,13 @@ class Policy:
     ``methods`` pass without a question where no rule speaks.
     """
 
-    methods: Collection[str] = field(default=READING)
-    rules: tuple[Rule, ...] = ()
+    methods: Collection[str] = field(default=READ_METHODS)
+    rules: tuple[PolicyRule, ...] = ()
 
     def check(
         self,
         api: Api,
-        outgoing: Outgoing,
+        outgoing: OutgoingRequest,
         arguments: Mapping[str, Any],
         *,
         hosts: Collection[str] | None = None,
@@ -224,7 +225,7 @@ class Policy:
                 f"{api.id}: paid calls to {outgoing.url.host} are denied by your settings",
                 hint="see the setting calls: toolsrv config show",
             )
-        reading = outgoing.method in READING
+        reading = outgoing.method in READ_METHODS
         passes = verdict == "allow" and (reading or not tainted)
         if passes and cost == "allow":
             return None
@@ -251,7 +252,7 @@ class Policy:
         cost = self.cost_verdict(url, catalog) if paid else "allow"
         if cost == "deny" or (cost == "ask" and not asks):
             return False
-        return verdict != "deny" if asks else method in READING and verdict == "allow"
+        return verdict != "deny" if asks else method in READ_METHODS and verdict == "allow"
 
     def may_follow(
         self, method: str, source: httpx.URL, target: httpx.URL, *, catalog: str = ""
@@ -260,13 +261,13 @@ class Policy:
         said = self.verdict(method, target, catalog)
         return said == "allow" or (said == "ask" and said == self.verdict(method, source, catalog))
 
-    def cost_verdict(self, url: httpx.URL, catalog: str = "") -> Verdict:
+    def cost_verdict(self, url: httpx.URL, catalog: str = "") -> Decision:
         """Return what rules say of calls that cost money; without one a person is asked."""
         host, port = url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme)
         rules = reversed(self.rules)
         return next((r.verdict for r in rules if r.fits(PAID, host, catalog, port)), "ask")
 
-    def verdict(self, method: str, url: httpx.URL, catalog: str = "") -> Verdict:
+    def verdict(self, method: str, url: httpx.URL, catalog: str = "") -> Decision:
         """Return what rules and methods say of a request, whoever asks for it."""
         host = url.raw_host.decode("ascii")
         port = url.port or _PORTS.get(url.scheme)
@@ -276,7 +277,9 @@ class Policy:
         return "allow" if method in self.methods else "ask"
 
 
-def consent_for(api: Api, outgoing: Outgoing, arguments: Mapping[str, Any], reason: str) -> Consent:
+def consent_for(
+    api: Api, outgoing: OutgoingRequest, arguments: Mapping[str, Any], reason: str
+) -> Consent:
     """Return what a person is asked about this call: all that would be sent, but no key."""
     return Consent(
         api_id=api.id,

@@ -1,14 +1,15 @@
-"""From an API and its bound arguments to one HTTP request: path, query, headers, cookies, body.
+"""Build the HTTP request of a call: path, query, headers, cookies and body.
 
-Pure, and sends nothing. A parameter goes where its ``place`` says; without one it fills the
-placeholder of its name, else goes to the query of GET, HEAD and DELETE, else to the body. Knows
-nothing of keys or policies.
+Pure; sends nothing. A parameter goes where its ``place`` says. Without a place it fills the
+placeholder of its name, else goes to the query of GET, HEAD and DELETE, else to the body. Bodies
+are JSON, a form, multipart or text, by the media type that the API declares. Knows nothing of keys
+or policies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, unquote_plus
@@ -17,27 +18,130 @@ import httpx
 
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.media import FORM, MULTIPART, bare, is_json
-from toolsrv_registry.numerals import spell, structure
+from toolsrv_registry.media import FORM, JSON, MULTIPART, bare, is_json
+from toolsrv_registry.numerals import dumps, spell, structure
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
-from toolsrv_runtime.calls.content import (
-    Property,
-    form_text,
-    json_bytes,
-    written,
-)
-from toolsrv_runtime.calls.given_files import in_text
-from toolsrv_runtime.calls.styles import (
+from toolsrv_runtime.calls.response_body import is_textual
+from toolsrv_runtime.calls.serialization import (
+    FileArgument,
     StyleError,
-    escaped,
-    in_cookies,
-    in_path,
-    leaves_no_trace,
-    reserved,
-    unescaped,
+    choose_media_type,
+    cookie_pairs,
+    decode_file,
+    header_text,
+    inline_base64,
+    is_binary_schema,
+    is_data_url,
+    path_text,
+    percent_encode,
+    percent_encode_reserved,
+    query_pairs,
+    takes_base64,
+    vanishes_in_query,
 )
-from toolsrv_runtime.calls.styles import pairs as styled
+from toolsrv_runtime.calls.serialization import query_pairs as styled
 from toolsrv_runtime.errors import ArgumentError, PolicyError
+
+Property = tuple[Parameter, Any]
+"""A property of a body with its value."""
+_Part = tuple[str, tuple[str | None, bytes, str | None]]
+
+
+def encode_form(fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return names and escaped values as a query or a form has them."""
+    return "&".join(f"{percent_encode(name)}={value}" for name, value in fields).encode("ascii")
+
+
+def encode_body(api: Api, body: Mapping[str, Property], payload: list[Any]) -> tuple[bytes, str]:
+    """Return a body's bytes and its media type, both empty where there is no body.
+
+    Args:
+        api: whose ``body_type`` and ``body_required`` say what is sent.
+        body: properties by their names in the request.
+        payload: the whole body as one value, or nothing.
+
+    Raises:
+        StyleError: the whole body of a form is no object, or a property cannot be written.
+    """
+    plain = bare(api.body_type)
+    if payload and plain in (FORM, MULTIPART):
+        if not isinstance(payload[0], dict):
+            raise StyleError("its body is a form, which takes a JSON object")
+        body = {name: (Parameter(name=name), one) for name, one in payload[0].items()}
+        payload = []
+    if payload:
+        if api.sends_json:
+            return json_bytes(payload[0]), api.body_type or JSON
+        file = decode_file(spell(payload[0]), "body")
+        ranges = "*" in plain or "," in plain
+        return file.content, choose_media_type(api.body_type, file) if ranges else api.body_type
+    if not body and not api.body_required:
+        return b"", ""
+    if plain == FORM:
+        form = [one for name, (about, value) in body.items() for one in _field(name, value, about)]
+        return encode_form(form), FORM
+    if plain == MULTIPART:
+        parts = [one for name, (about, value) in body.items() for one in _parts(name, value, about)]
+        return _multipart(parts)
+    return json_bytes({name: value for name, (_, value) in body.items()}), api.body_type or JSON
+
+
+def _field(name: str, value: Any, about: Parameter) -> Iterable[tuple[str, str]]:
+    """Return a field of a form: an object is JSON text where no encoding says otherwise."""
+    value = inline_base64(value, about.json_schema)
+    style = about.style or ("json" if isinstance(value, dict) else "")
+    return query_pairs(
+        name, value, style, escape=percent_encode_reserved if about.reserved else percent_encode
+    )
+
+
+def _parts(name: str, value: Any, about: Parameter) -> Iterable[_Part]:
+    """Return the parts that a property becomes: one for each item of a list."""
+    schema = about.json_schema or {}
+    if isinstance(value, list) and not is_json(about.media):
+        items = schema.get("items")
+        inner = items if isinstance(items, dict) else {}
+        return [_part(name, one, inner, about) for one in value]
+    return [_part(name, value, schema, about)]
+
+
+def _part(name: str, value: Any, schema: dict[str, Any], about: Parameter) -> _Part:
+    media = about.media
+    if is_json(media) or isinstance(value, list | dict):
+        content = json_bytes(inline_base64(value, schema))
+        return name, (None, content, media if is_json(media) else JSON)
+    if not _is_file(schema, about, value):
+        return name, (None, spell(value).encode(), _first(media) or None)
+    file = decode_file(spell(value), name)
+    kind = choose_media_type(media, file)
+    if takes_base64(schema):
+        file = FileArgument(str(inline_base64(spell(value), schema)).encode(), file.name)
+    return name, (file.name or name, file.content, kind)
+
+
+def _first(media: str) -> str:
+    """Return the first of the media types that an encoding offers."""
+    return next((one.strip() for one in media.split(",") if "*" not in one), "")
+
+
+def _is_file(schema: dict[str, Any], about: Parameter, value: Any) -> bool:
+    plain = bare(_first(about.media))
+    if is_binary_schema(schema) or about.type == "BINARY" or (plain and not is_textual(plain)):
+        return True
+    return is_data_url(value) and "type" not in schema
+
+
+def _multipart(parts: list[_Part]) -> tuple[bytes, str]:
+    request = httpx.Request("POST", "https://form.invalid", files=parts)
+    if parts:
+        return request.read(), request.headers["Content-Type"]
+    return b"--empty--\r\n", f"{MULTIPART}; boundary=empty"
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return JSON without blanks, in UTF-8."""
+    return dumps(value, ",", ":").encode()
+
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 _PLACEHOLDER = re.compile(r"\{\{?([^{}]+)\}?\}")
@@ -49,7 +153,7 @@ ADDRESS_LIMIT = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingRequest:
     """A request without credentials: what may be shown, logged and asked a person about."""
 
     method: str
@@ -70,7 +174,7 @@ class _Parts:
     payload: list[Any] = field(default_factory=list)
 
 
-def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
+def build_request(api: Api, bound: Mapping[str, Any]) -> OutgoingRequest:
     """Return the request that calls ``api`` with arguments as ``arguments.bind`` returns them.
 
     Raises:
@@ -80,8 +184,8 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     _check_template(api)
     method = api.method.upper()
     if api.mcp is not None:
-        return Outgoing(method, web_address(api.url), {}, json_bytes(dict(bound)))
-    holes = _holes(api)
+        return OutgoingRequest(method, web_address(api.url), {}, json_bytes(dict(bound)))
+    holes = _placeholders(api)
     parts = _Parts()
     distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}
     others = (
@@ -98,7 +202,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
                 open_place = "query" if method in BODILESS else "body"
                 place = "path" if parameter.name in holes else open_place
             try:
-                _put(api, parts, place, parameter, value)
+                _place_value(api, parts, place, parameter, value)
             except StyleError as error:
                 key = names.readable_api_name(parameter.name)
                 told = f"{api.id}: the argument {key!r} {error}"
@@ -110,7 +214,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
         given = [headers.pop(name) for name in list(headers) if name.lower() == "cookie"]
         headers["Cookie"] = "; ".join([*given, *pairs])
     try:
-        content, kind = written(api, parts.body, parts.payload)
+        content, kind = encode_body(api, parts.body, parts.payload)
     except StyleError as error:
         raise ArgumentError(
             f"{api.id}: {error}", hint='write an object, for example \'{"city": "Oslo"}\''
@@ -119,7 +223,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
         headers["Content-Type"] = kind
     if api.accept and api.accept.isascii() and api.accept.isprintable():
         headers.setdefault("Accept", api.accept)
-    return Outgoing(method, url, headers, content)
+    return OutgoingRequest(method, url, headers, content)
 
 
 def web_address(text: str) -> httpx.URL:
@@ -136,7 +240,7 @@ def web_address(text: str) -> httpx.URL:
     return url
 
 
-def too_long(api: Api) -> ArgumentError:
+def address_too_long(api: Api) -> ArgumentError:
     """Return the error of arguments that make an address longer than one may be."""
     return ArgumentError(
         f"{api.id}: the arguments are too long for an address, which has at most "
@@ -163,7 +267,7 @@ def _unusable(api: Api, why: str) -> PolicyError:
     return PolicyError(f"{api.id} has no usable address ({why})", hint="choose another API")
 
 
-def _holes(api: Api) -> dict[str, str]:
+def _placeholders(api: Api) -> dict[str, str]:
     """Return parameter name -> the placeholder it fills: its own name, else the same key."""
     holes: dict[str, str] = {}
     able = [one for one in api.parameters if one.place in ("", "path")]
@@ -180,14 +284,14 @@ def _holes(api: Api) -> dict[str, str]:
     return holes
 
 
-def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
+def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
     """Write a value where it goes. Raises StyleError."""
     name, style = parameter.wire or parameter.name, parameter.style
     if place not in ("body", "payload") or api.sends_json:
-        value = in_text(value, parameter.json_schema)
+        value = inline_base64(value, parameter.json_schema)
     kind = bare(api.body_type) if place == "body" else ""
     if place not in ("body", "payload") or kind == FORM:
-        is_lost = style != "json" and leaves_no_trace(value)
+        is_lost = style != "json" and vanishes_in_query(value)
     else:
         is_lost = kind == MULTIPART and value == [] and not is_json(parameter.media)
     if is_lost:
@@ -195,7 +299,7 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
         raise StyleError(told, hint="leave it out")
     match place:
         case "path":
-            text = in_path(name, value, style)
+            text = path_text(name, value, style)
             if _one_line(unquote(text)).strip() in {"", ".", ".."}:
                 told = f"is {unquote(text)!r}, which would name another place than the API's"
                 raise StyleError(told, hint="give a value with letters or digits in it")
@@ -203,9 +307,9 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
         case "header":
             if not TOKEN.fullmatch(name) or name.lower() in CONNECTION_HEADERS:
                 raise StyleError(f"goes to the header {name!r}, which cannot be set")
-            parts.headers[name] = _in_header(unescaped(value, style))
+            parts.headers[name] = _in_header(header_text(value, style))
         case "cookie":
-            for key, text in in_cookies(name, value, style):
+            for key, text in cookie_pairs(name, value, style):
                 if not TOKEN.fullmatch(key):
                     raise StyleError(f"goes to the cookie {key!r}, which cannot be set")
                 _one_line(unquote(text))
@@ -217,7 +321,7 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
         case _:
             if not parameter.place:
                 value = _as_provider_writes(parameter, value)
-            escape = reserved if parameter.reserved else escaped
+            escape = percent_encode_reserved if parameter.reserved else percent_encode
             parts.query.extend(styled(name, value, style, escape=escape))
 
 
@@ -286,7 +390,7 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
 
     filled_in = _PLACEHOLDER.sub(fill, template)
     if len(filled_in) > ADDRESS_LIMIT:
-        raise too_long(api)
+        raise address_too_long(api)
     try:
         url = web_address(filled_in)
     except httpx.InvalidURL as error:
@@ -297,10 +401,10 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
         return url
     given = {name for name, _ in parts.query}
     kept = [one for one in url.query.split(b"&") if one and _name_in_query(one) not in given]
-    query = b"&".join([*kept, form_text(parts.query)])
+    query = b"&".join([*kept, encode_form(parts.query)])
     bare = url.copy_with(query=None, fragment=None)
     if len(str(bare)) + len("?") + len(query) > ADDRESS_LIMIT:
-        raise too_long(api)
+        raise address_too_long(api)
     return bare.copy_with(query=query)
 
 

@@ -1,8 +1,7 @@
-"""Values held against JSON Schemas that come from outside: what is wrong, in one clear message.
+"""Validate values against untrusted JSON Schemas, with one clear message for a fault.
 
-Stands on jsonschema, with what a hostile or careless schema needs: no reference is fetched,
-patterns are searched for a limited time, ``multipleOf`` is exact and ``uniqueItems`` linear.
-Formats are checked where a value plainly is none. Pure.
+Builds on jsonschema. No reference is fetched, patterns are searched for a limited time,
+``multipleOf`` is exact and ``uniqueItems`` linear. Pure.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from referencing.exceptions import Unresolvable
 
 from toolsrv_registry.numerals import spell
 from toolsrv_registry.schema_view import CHOICES, merged
-from toolsrv_runtime.calls.ecma_patterns import matches
-from toolsrv_runtime.calls.format_checks import format_fault, is_checked
+from toolsrv_runtime.calls.schema_keywords import format_fault, is_known_format, pattern_matches
 
 _SHOWN = 20
 _NAMES = {
@@ -59,7 +57,7 @@ class SchemaFault(NamedTuple):
     is_of_kind: bool = False
     """Whether the type is wrong, and with it all else."""
 
-    def words(self, skip: int = 0) -> str:
+    def message(self, skip: int = 0) -> str:
         """Return place and reason, without the first steps of the place."""
         where = "".join(
             f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in self.path[skip:]
@@ -71,29 +69,29 @@ def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
     """Return why a value does not fulfil a JSON Schema; None where it does, or nobody can tell."""
     try:
         # Of several errors the first of those that are nearest to the top.
-        return _fault(min(validator(schema).iter_errors(value), key=_steps, default=None))
+        return _fault(min(build_validator(schema).iter_errors(value), key=_steps, default=None))
     except (Unresolvable, RecursionError):
         return None
 
 
-def validator(schema: Mapping[str, Any]) -> Validator:
+def build_validator(schema: Mapping[str, Any]) -> Validator:
     """Return a validator of a JSON Schema from outside: of the draft that it names, or 2020-12."""
     kind = validator_for(schema, default=Draft202012Validator)
     made: Validator = _guarded(kind)(schema, registry=Registry())
     return made
 
 
-def fits_several(error: ValidationError) -> bool:
+def matches_several_variants(error: ValidationError) -> bool:
     """Whether a value as a whole fits more than the one variant that it may."""
     return error.validator == "oneOf" and not error.context and not error.path
 
 
-def wrong(value: Any, wanted: str) -> str:
+def mismatch(value: Any, wanted: str) -> str:
     """Return the text of a value that is not what is wanted."""
     return f"must be {wanted}, not {repr(value)[:80]}"
 
 
-def one_of(allowed: list[str]) -> str:
+def list_choices(allowed: list[str]) -> str:
     """Return allowed values as an error lists them."""
     more = f", … ({len(allowed)} in all)" if len(allowed) > _SHOWN else ""
     return f"one of {', '.join(allowed[:_SHOWN])}{more}"
@@ -120,13 +118,15 @@ def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
         kinds = [one for group in variants.values() for one in group if _is_kind(one)]
         meant = [group for group in variants.values() if not any(map(_is_kind, group))]
         if not meant:
-            return error, wrong(error.instance, _kinds(kinds))
+            return error, mismatch(error.instance, _kinds(kinds))
         tags = _tags(error.validator_value)
         missed = [one for group in meant for one in group if _is_tag(one, tags)]
         fitting = [group for group in meant if not any(_is_tag(one, tags) for one in group)]
         if not fitting:
             values = [spell(one) for each in missed for one in _allowed(each)]
-            return missed[0], wrong(missed[0].instance, one_of(list(dict.fromkeys(values))))
+            return missed[0], mismatch(
+                missed[0].instance, list_choices(list(dict.fromkeys(values)))
+            )
         group = min(fitting, key=len)
         error = min(group, key=_steps)
     return error, ""
@@ -178,9 +178,9 @@ def _text(error: ValidationError) -> str:
     keyword = str(error.validator)
     match keyword:
         case "type":
-            return wrong(given, _kinds([error]))
+            return mismatch(given, _kinds([error]))
         case "enum" | "const":
-            return wrong(given, one_of([spell(one) for one in _allowed(error)]))
+            return mismatch(given, list_choices([spell(one) for one in _allowed(error)]))
         case "required":
             missing = [name for name in named if name not in given]
             return f"lacks {', '.join(missing)[:200]}"
@@ -192,9 +192,9 @@ def _text(error: ValidationError) -> str:
             return "must have no item twice"
         case _ if keyword in _BOUNDS:
             shown = f"/{named[:100]}/" if keyword == "pattern" else spell(named)
-            return wrong(given, _BOUNDS[keyword].format(shown))
+            return mismatch(given, _BOUNDS[keyword].format(shown))
         case _:
-            return wrong(given, "what its schema describes")
+            return mismatch(given, "what its schema describes")
 
 
 @cache
@@ -238,7 +238,7 @@ def _nothing(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
 
 def _pattern(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
     del schema
-    if checked.is_type(instance, "string") and matches(value, instance) is False:
+    if checked.is_type(instance, "string") and pattern_matches(value, instance) is False:
         yield ValidationError("does not match")
 
 
@@ -247,7 +247,7 @@ def _pattern_properties(checked: Any, value: Any, instance: Any, schema: Any) ->
     if checked.is_type(instance, "object"):
         for pattern, inner in value.items():
             for name, one in instance.items():
-                if matches(pattern, name):
+                if pattern_matches(pattern, name):
                     yield from checked.descend(one, inner, path=name, schema_path=pattern)
 
 
@@ -263,7 +263,7 @@ def _named(instance: Any, schema: Any) -> set[str]:
         name
         for name in instance
         if name in schema.get("properties", ())
-        or any(matches(one, name) is not False for one in patterns)
+        or any(pattern_matches(one, name) is not False for one in patterns)
     }
 
 
@@ -293,17 +293,17 @@ def _one_of(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
     if not fitting:
         yield ValidationError("fits none", context=[one for errors in found for one in errors])
     elif len(fitting) > 1 and not any(_is_open(value[at]) for at in fitting):
-        told = " and ".join(f"{at + 1} ({_told(value[at])})" for at in fitting[:_SHOWN])
+        told = " and ".join(f"{at + 1} ({_variant_label(value[at])})" for at in fitting[:_SHOWN])
         yield ValidationError(f"must fit one variant alone, and fits {told}")
 
 
 def _is_open(variant: Any) -> bool:
     """Whether a variant demands a format that is not checked here, so that it may not fit."""
     form = variant.get("format") if isinstance(variant, dict) else None
-    return form is not None and not is_checked(form)
+    return form is not None and not is_known_format(form)
 
 
-def _told(variant: Any) -> str:
+def _variant_label(variant: Any) -> str:
     """Return what tells a variant from others: its description, or types and properties."""
     if not isinstance(variant, dict):
         return "anything"

@@ -1,11 +1,9 @@
-"""A check as it runs: calls within limits, verdicts, results kept in small batches.
+"""Run a check of APIs: calls within limits, verdicts, results kept in small batches, progress.
 
-Several APIs are called at once, each host no faster than its pace. A fault that may pass is tried
-again before it counts, and a host that says it is called too often is left alone for as long as
-it asks. What looks unreachable is kept only once somebody else answers after it: when nobody
-does, the network is at fault and not the APIs.
-
-Knows neither files nor the terminal: results go to ``keep``, progress to ``listen``.
+Several APIs are called at once, each host no faster than its rate. A transient fault is retried before
+it counts, and a host that reports too many calls is left alone for as long as it asks. An unreachable
+API is kept only once another host answers after it: when none does, the network is at fault. Knows no
+files and no terminal: results go to ``keep``, progress to ``listen``.
 """
 
 from __future__ import annotations
@@ -15,20 +13,55 @@ import contextlib
 import heapq
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import BusyError, ToolsrvError
 from toolsrv_registry.health import HealthEntry, Verdict
-from toolsrv_runtime.calls.pace import LONGEST_PAUSE_S, Pace, pause_seconds
-from toolsrv_runtime.check.judge import SLOW_SECONDS, judge
-from toolsrv_runtime.check.plan import Item
-from toolsrv_runtime.check.tally import Tally
-from toolsrv_runtime.check.worlds import Reply, World
+from toolsrv_runtime.calls.rate_limits import LONGEST_PAUSE_S, RateLimiter, pause_seconds
+from toolsrv_runtime.check.plan import CheckItem
+from toolsrv_runtime.check.replies import SLOW_SECONDS, ApiReply, Backend, judge
+
+
+@dataclass(slots=True)
+class CheckProgress:
+    """The running counts of a check.
+
+    ``calls`` counts requests, those that were repeated too; ``done`` APIs with a verdict.
+    ``busiest`` is the longest queue of one host, ``interval`` the least seconds between its calls.
+    """
+
+    total: int
+    interval: float = 0.0
+    calls: int = 0
+    done: int = 0
+    busiest: int = 0
+    seconds: float = 0.0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    standings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, entry: HealthEntry) -> None:
+        """Count a verdict."""
+        self.done += 1
+        self.verdicts[entry.verdict] += 1
+        self.standings[entry.standing] += 1
+
+    @property
+    def rate(self) -> float:
+        """APIs judged per second."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left, ``None`` while nobody can know: by speed, and by the busiest host."""
+        if not self.done or self.seconds <= 0:
+            return None
+        return max((self.total - self.done) / self.rate, self.busiest * self.interval)
+
 
 BATCH = 16
 FLUSH_S = 1.0
@@ -41,7 +74,7 @@ Ended = Literal["complete", "stopped", "call_limit", "no_network"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CheckOptions:
     """How a check runs. ``tries`` counts calls of one API; ``calls`` limits all of them."""
 
     rate: float = 1.0
@@ -53,11 +86,11 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """How a check ended; ``unconfirmed`` could not be reached, like everybody else then."""
 
     ended: Ended
-    tally: Tally
+    tally: CheckProgress
     entries: tuple[HealthEntry, ...]
     not_checked: dict[str, str]
     unconfirmed: tuple[str, ...]
@@ -65,7 +98,7 @@ class Result:
 
 @dataclass(slots=True)
 class _Job:
-    item: Item
+    item: CheckItem
     calls: int = 0
     busy: int = 0
 
@@ -75,13 +108,13 @@ class Checker:
 
     def __init__(
         self,
-        items: Sequence[Item],
-        world: World,
+        items: Sequence[CheckItem],
+        world: Backend,
         *,
         keep: Callable[[Sequence[HealthEntry]], None],
-        rules: Rules | None = None,
-        listen: Callable[[Tally], None] = lambda _: None,
-        heard: Callable[[str, Reply], None] = lambda *_: None,
+        rules: CheckOptions | None = None,
+        listen: Callable[[CheckProgress], None] = lambda _: None,
+        heard: Callable[[str, ApiReply], None] = lambda *_: None,
     ) -> None:
         """Take the plan.
 
@@ -90,11 +123,11 @@ class Checker:
         """
         self._world = world
         self._keep = keep
-        self._rules = rules or Rules()
+        self._rules = rules or CheckOptions()
         self._listen = listen
         self._heard = heard
-        self._pace = Pace(self._rules.rate)
-        self.tally = Tally(len(items), interval=self._pace.interval)
+        self._pace = RateLimiter(self._rules.rate)
+        self.tally = CheckProgress(len(items), interval=self._pace.interval)
         self._queues: dict[str, deque[_Job]] = {}
         for item in items:
             self._queues.setdefault(item.host, deque()).append(_Job(item))
@@ -113,7 +146,7 @@ class Checker:
         self._started = time.monotonic()
         self._told = 0.0
 
-    async def run(self) -> Result:
+    async def run(self) -> CheckResult:
         """Check everything; return when all is done or something ends it.
 
         Raises:
@@ -134,7 +167,7 @@ class Checker:
         await self._save()
         self._told = 0.0
         self._tick()
-        return Result(
+        return CheckResult(
             self._ended or "complete",
             self.tally,
             tuple(self._entries),
@@ -249,7 +282,7 @@ class Checker:
         if len(self._unsaved) >= BATCH:
             await self._save_quietly()
 
-    def _pause(self, job: _Job, verdict: Verdict, reply: Reply) -> None:
+    def _pause(self, job: _Job, verdict: Verdict, reply: ApiReply) -> None:
         """Leave the host alone for as long as it asks; give it up for now when that is long."""
         host = job.item.host
         seconds = pause_seconds(reply.headers, job.busy, datetime.now(UTC))
@@ -261,7 +294,7 @@ class Checker:
         self._conclude(job.item, verdict, reply)
         self._set_aside(host, f"{host} is called too often just now")
 
-    def _conclude(self, item: Item, verdict: Verdict, reply: Reply) -> None:
+    def _conclude(self, item: CheckItem, verdict: Verdict, reply: ApiReply) -> None:
         entry = HealthEntry(
             api_id=item.api.id,
             content_hash=item.content_hash,
@@ -335,7 +368,7 @@ def _may_pass(verdict: Verdict, status: int) -> bool:
 _PASSING = frozenset({Verdict.SLOW, Verdict.TIMED_OUT, Verdict.UNREACHABLE, Verdict.BROKEN})
 
 
-def excerpt(reply: Reply) -> str:
+def excerpt(reply: ApiReply) -> str:
     """Return the head of what was said, clean and on one line."""
     said: Any = reply.error if reply.failure or reply.body in (None, "") else reply.body
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)

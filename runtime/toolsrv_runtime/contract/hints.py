@@ -1,13 +1,17 @@
-"""The TaskHints port: what a path that knows tasks better than the retriever may add.
+"""Ports around a task: ``TaskHints`` for searches and coverage, ``AskValue`` for questions to a person.
 
-A solve asks for hints when it searches for APIs, and at its end for the parts of the task that are
-open. The default adds nothing: the task itself is searched for.
+``TaskHints`` adds queries to the search for APIs and names the uncovered parts of a task; the default
+adds nothing. A ``Question`` asks for one argument that nobody has given. Its texts come from a
+catalog and are cleaned and capped where it is built. Who asks the person is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.functions import Function
 
@@ -75,3 +79,43 @@ class NoHints:
 
 
 NO_HINTS = NoHints()
+
+
+class Question(BaseModel):
+    """One argument that a call requires and that neither the task nor a result holds.
+
+    ``text`` is the question in one sentence; ``function`` and ``parameter`` are the names that the
+    model uses, ``description`` the parameter's own. ``json_schema`` is what the value must fulfil.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    api_id: str
+    function: str
+    parameter: str
+    description: str = ""
+    json_schema: dict[str, Any] = {}
+
+
+class GivenValue(BaseModel):
+    """A value that a person gave in answer to a question."""
+
+    model_config = ConfigDict(frozen=True)
+
+    question: Question
+    value: Any
+
+    @property
+    def spelled(self) -> str:
+        """The value as text."""
+        if isinstance(self.value, str):
+            return self.value
+        return json.dumps(self.value, ensure_ascii=False)
+
+
+AskValue = Callable[[Question], Coroutine[Any, Any, Any]]
+"""Ask a person for a value: what they gave, text where it was typed, or None where nobody did.
+
+Cancelled when nobody waits for the answer any more.
+"""

@@ -1,31 +1,299 @@
-"""LoRA adapters: llama.cpp's GGUF files, and PEFT folders in GGUF's names and row order.
+"""LoRA adapters: llama.cpp's GGUF files and PEFT folders, checked against their base model.
 
-An adapter adds ``scale * B @ A`` to matrices of its base model. Sources: llama.cpp's
-``llama-adapter.cpp`` and ``convert_lora_to_gguf.py``; PEFT's ``LoraConfig``.
+PEFT tensors get GGUF's names and row order; families llama (Mistral too) and qwen2.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolsrv_runtime.convert.errors import AdapterError
-from toolsrv_runtime.convert.lora import HINT, Adapter, Base, paired
-from toolsrv_runtime.convert.shards import Floats, Stored
+from toolsrv_runtime.convert import AdapterError
+from toolsrv_runtime.convert.architecture import read_json
+from toolsrv_runtime.convert.tensors import Floats, StoredTensor, interleave_heads, read_tensors
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.gguf_header import AGAIN, Header, read_header
-from toolsrv_runtime.suitable import check_header, parts
+from toolsrv_runtime.gguf_header import DOWNLOAD_AGAIN, GgufHeader, read_header
+from toolsrv_runtime.requirements import check_model_header, split_parts
+
+ADAPTER_HINT = "name a GGUF LoRA adapter, or a PEFT folder with adapter_config.json and its weights"
+
+
+@dataclass(frozen=True)
+class LoraPair:
+    """The two factors of one matrix's change: ``a`` (rank, columns), ``b`` (rows, rank).
+
+    ``heads``: rows of ``b`` are in Hugging Face's order and are reordered for llama.cpp.
+    """
+
+    a: StoredTensor
+    b: StoredTensor
+    scale: float
+    heads: int | None = None
+
+    @property
+    def rank(self) -> int:
+        """Columns of ``b``."""
+        return self.b.shape[1]
+
+    def factors(self) -> tuple[Floats, Floats]:
+        """Return ``a``, and ``b`` in GGUF's row order, scaled."""
+        b = self.b.read()
+        if self.heads is not None:
+            b = interleave_heads(b, self.heads)
+        return self.a.read(), np.asarray(b * np.float32(self.scale), np.float32)
+
+
+@dataclass(frozen=True)
+class LoraAdapter:
+    """``pairs`` by the base's GGUF tensor name. ``weights`` is the file that holds the values."""
+
+    path: Path
+    name: str
+    kind: str
+    weights: Path
+    pairs: Mapping[str, LoraPair]
+
+    @property
+    def rank(self) -> int:
+        """The largest rank of a pair."""
+        return max(one.rank for one in self.pairs.values())
+
+
+@dataclass(frozen=True)
+class BaseFile:
+    """A base model's file: its head and its tensors (``gguf.ReaderTensor``) by name."""
+
+    path: Path
+    header: GgufHeader
+    reader: Any
+    tensors: Mapping[str, Any]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return a tensor's shape, (rows, columns) of a matrix."""
+        return tuple(int(one) for one in reversed(self.tensors[name].shape))
+
+
+def pair_factors(
+    halves: Mapping[str, Mapping[str, StoredTensor]],
+    scale: Any,
+    heads: Mapping[str, int | None] | None = None,
+) -> dict[str, LoraPair]:
+    """Return pairs of ``a`` and ``b``; ``scale`` gives a rank's factor.
+
+    Raises:
+        AdapterError: One is missing, or they do not go together.
+    """
+    found = {}
+    for name, both in halves.items():
+        if len(both) < 2:
+            other = "lora_b" if "a" in both else "lora_a"
+            raise AdapterError(
+                f"the adapter has no {other} for {name[:200]!r}", hint=DOWNLOAD_AGAIN
+            )
+        a, b = both["a"], both["b"]
+        if len(a.shape) != 2 or len(b.shape) != 2 or not a.shape[0] or a.shape[0] != b.shape[1]:
+            raise AdapterError(
+                f"the factors of {name[:200]!r} do not go together: {list(a.shape)}, "
+                f"{list(b.shape)}",
+                hint=DOWNLOAD_AGAIN,
+            )
+        found[name] = LoraPair(a, b, scale(a.shape[0]), (heads or {}).get(name))
+    return found
+
+
+FAMILIES = ("llama", "qwen2")
+"""GGUF architectures whose tensor names and row order are known; Mistral's is llama's."""
+
+_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+_NAME = re.compile(r"(?:base_model\.model\.)?([\w.]{1,200})\.lora_([AB])(?:\.default)?\.weight")
+_MERGE = "merge it with PEFT, then: toolsrv model convert"
+
+
+class _Config(BaseModel):
+    """What ``adapter_config.json`` says; values that would change the sum are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    peft_type: str = "LORA"
+    rank: int = Field(alias="r", ge=1, le=1 << 16)
+    alpha: float = Field(alias="lora_alpha", allow_inf_nan=False)
+    use_rslora: bool = False
+    target_modules: list[str] | str | None = None
+    bias: str = "none"
+    use_dora: bool = False
+    fan_in_fan_out: bool = False
+    modules_to_save: Any = None
+    rank_pattern: Any = None
+    alpha_pattern: Any = None
+    layer_replication: Any = None
+    alora_invocation_tokens: Any = None
+    trainable_token_indices: Any = None
+
+    def unsupported(self) -> str:
+        """Return the first setting that is not supported, or nothing."""
+        if self.peft_type != "LORA":
+            return f"peft_type = {self.peft_type[:40]!r}"
+        if self.bias != "none":
+            return f"bias = {self.bias[:40]!r}"
+        names = ("use_dora", "fan_in_fan_out", "modules_to_save", "rank_pattern", "alpha_pattern",
+                 "layer_replication", "alora_invocation_tokens",
+                 "trainable_token_indices")  # fmt: skip
+        return next((name for name in names if getattr(self, name)), "")
+
+    def scale(self) -> float:
+        """Return the factor of ``B @ A``."""
+        return self.alpha / (math.sqrt(self.rank) if self.use_rslora else self.rank)
+
+
+def peft_files(path: Path) -> tuple[Path, Path]:
+    """Return the configuration and the weights of a PEFT folder, or of its file with weights.
+
+    Raises AdapterError: one is missing.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not path.exists():
+        raise AdapterError(f"there is no adapter {str(path)!r}", hint=ADAPTER_HINT)
+    if not (folder / "adapter_config.json").is_file():
+        raise AdapterError(
+            f"{str(path)!r} is no adapter: there is no adapter_config.json", hint=ADAPTER_HINT
+        )
+    return folder / "adapter_config.json", _weights(path)
+
+
+def read_peft(path: Path, base: BaseFile) -> LoraAdapter:
+    """Return the adapter in a PEFT folder (or its file with weights), in the base's names.
+
+    Raises:
+        AdapterError: No LoRA, a feature or a base that is not supported, or names unknown to it.
+        CheckpointError: A file is missing or damaged.
+        UsageError: Weights in a PyTorch file and no torch.
+    """
+    family = base.header.architecture
+    if family not in FAMILIES:
+        raise AdapterError(
+            f"{base.path.name!r} is {family!r}; a PEFT adapter is read for {', '.join(FAMILIES)}",
+            hint="convert it to a GGUF adapter: llama.cpp's convert_lora_to_gguf.py",
+        )
+    config_file, weights = peft_files(path)
+    folder = config_file.parent
+    config = _config(folder)
+    tensors = read_tensors(weights)
+    _check_targets(config, tensors)
+    halves, heads = _factors(tensors, base)
+    found = pair_factors(halves, lambda _: config.scale(), heads)
+    _check_ranks(config, found, folder)
+    return LoraAdapter(path, folder.absolute().name, "peft", weights, found)
+
+
+def _config(folder: Path) -> _Config:
+    given = read_json(folder / "adapter_config.json", hint=ADAPTER_HINT)
+    try:
+        config = _Config.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise AdapterError(
+            f"adapter_config.json: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            hint=ADAPTER_HINT,
+        ) from None
+    if what := config.unsupported():
+        raise AdapterError(f"adapter_config.json: {what} is not supported", hint=_MERGE)
+    return config
+
+
+def _weights(path: Path) -> Path:
+    if path.is_file():
+        return path
+    for name in _WEIGHTS:
+        if (path / name).is_file():
+            return path / name
+    raise AdapterError(
+        f"there are no weights in {str(path)!r}: no {_WEIGHTS[0]}", hint=ADAPTER_HINT
+    )
+
+
+def _check_targets(config: _Config, tensors: dict[str, StoredTensor]) -> None:
+    """Raise AdapterError where a module that was trained has no tensor."""
+    wanted = config.target_modules if isinstance(config.target_modules, list) else []
+    modules = [match[1] for name in tensors if (match := _NAME.fullmatch(name))]
+    for one in wanted:
+        if not any(module == one or module.endswith(f".{one}") for module in modules):
+            raise AdapterError(
+                f"adapter_config.json names the module {one[:80]!r}, and no tensor is of it",
+                hint="the file with weights is of another training; download the adapter again",
+            )
+
+
+def _factors(
+    tensors: dict[str, StoredTensor], base: BaseFile
+) -> tuple[dict[str, dict[str, StoredTensor]], dict[str, int | None]]:
+    """Return the factors by GGUF name, and the heads of each whose rows are reordered."""
+    import gguf  # noqa: PLC0415 - only when an adapter is read
+
+    kind = next(
+        at for at, name in gguf.MODEL_ARCH_NAMES.items() if name == base.header.architecture
+    )
+    names = gguf.get_tensor_name_map(kind, int(base.header.own("block_count") or 0))
+    halves: dict[str, dict[str, StoredTensor]] = {}
+    heads: dict[str, int | None] = {}
+    for full, stored in tensors.items():
+        match = _NAME.fullmatch(full)
+        if match is None:
+            raise AdapterError(
+                f"the adapter has the tensor {full[:200]!r}, which is no factor of a matrix",
+                hint=_MERGE,
+            )
+        name = names.get_name(f"{match[1]}.weight", (".weight",))
+        if name is None:
+            raise AdapterError(
+                f"the adapter changes {match[1]!r}, which a {base.header.architecture} of "
+                f"{base.header.own('block_count')} layers does not have",
+                hint="name the model that the adapter was trained on",
+            )
+        halves.setdefault(name, {})[match[2].lower()] = stored
+        heads[name] = _heads(name, base)
+    return halves, heads
+
+
+def _heads(name: str, base: BaseFile) -> int | None:
+    """Return by how many heads a matrix's rows are reordered in this family, if at all."""
+    if base.header.architecture != "llama" or not name.endswith(("attn_q.weight", "attn_k.weight")):
+        return None
+    key = "head_count" if name.endswith("attn_q.weight") else "head_count_kv"
+    found = base.header.own(f"attention.{key}") or base.header.own("attention.head_count")
+    if isinstance(found, list):
+        found = found[int(name.split(".")[1])]
+    rows = base.shape(name)[0] if name in base.tensors else 0
+    if not isinstance(found, int) or found < 1 or rows % (2 * found):
+        raise AdapterError(
+            f"the rows of {name!r} cannot be split into {found} heads",
+            hint="name the model that the adapter was trained on",
+        )
+    return found
+
+
+def _check_ranks(config: _Config, pairs: dict[str, Any], folder: Path) -> None:
+    for name, pair in pairs.items():
+        if pair.rank != config.rank:
+            raise AdapterError(
+                f"adapter_config.json says rank {config.rank}, and {name!r} has {pair.rank}",
+                hint=f"take both files of {folder.name!r} from one training",
+            )
+
 
 OTHER_BASE = "name the model that the adapter was trained on"
 _ALORA = "adapter.alora.invocation_tokens"
 _EMBEDDING = "token_embd.weight"
 
 
-def open_base(path: Path) -> Base:
+def open_base(path: Path) -> BaseFile:
     """Return a dense model in one GGUF file.
 
     Raises:
@@ -33,8 +301,8 @@ def open_base(path: Path) -> Base:
         AdapterError: A mixture of experts, or a model in several files.
     """
     header = read_header(path)
-    check_header(header)
-    if len(parts(path)) > 1:
+    check_model_header(header)
+    if len(split_parts(path)) > 1:
         raise AdapterError(
             f"{path.name!r} is one part of a model in several files",
             hint="join them first: llama-gguf-split --merge",
@@ -46,7 +314,7 @@ def open_base(path: Path) -> Base:
             hint="use a merged checkpoint, converted to GGUF",
         )
     reader = open_reader(path)
-    return Base(path, header, reader, {one.name: one for one in reader.tensors})
+    return BaseFile(path, header, reader, {one.name: one for one in reader.tensors})
 
 
 def open_reader(path: Path) -> Any:
@@ -57,11 +325,11 @@ def open_reader(path: Path) -> Any:
         return gguf.GGUFReader(path)
     except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise ModelError(
-            f"{str(path)!r} is damaged or incomplete: {str(error)[:200]}", hint=AGAIN
+            f"{str(path)!r} is damaged or incomplete: {str(error)[:200]}", hint=DOWNLOAD_AGAIN
         ) from None
 
 
-def read_adapter(path: Path, base: Base) -> Adapter:
+def read_adapter(path: Path, base: BaseFile) -> LoraAdapter:
     """Return an adapter, checked against the base that it is for.
 
     ``path`` is a GGUF file, a PEFT folder or its file with weights.
@@ -71,12 +339,7 @@ def read_adapter(path: Path, base: Base) -> Adapter:
         ModelError: It is missing or damaged.
         UsageError: Weights in a PyTorch file and no torch.
     """
-    if is_peft(path):
-        from toolsrv_runtime.convert.peft import read_peft  # noqa: PLC0415 - only for such a folder
-
-        found = read_peft(path, base)
-    else:
-        found = _read_gguf(path, base)
+    found = read_peft(path, base) if is_peft(path) else _read_gguf(path, base)
     _check(found, base)
     return found
 
@@ -86,23 +349,23 @@ def is_peft(path: Path) -> bool:
     return path.is_dir() or path.suffix in (".safetensors", ".bin")
 
 
-def check_adapter_file(path: Path) -> Header:
+def check_adapter_file(path: Path) -> GgufHeader:
     """Return the head of a GGUF file that is a LoRA adapter.
 
     Raises:
         AdapterError: It is something else, or of a kind that is not supported.
         ModelError: It is missing, damaged or no GGUF file.
     """
-    header = read_header(path, what="adapter", hint=HINT)
+    header = read_header(path, what="adapter", hint=ADAPTER_HINT)
     own = header.metadata
     if own.get("general.type") != "adapter":
         what = f"a model ({header.architecture})" if header.tensors else "something else"
-        raise AdapterError(f"{str(path)!r} is no adapter but {what}", hint=HINT)
+        raise AdapterError(f"{str(path)!r} is no adapter but {what}", hint=ADAPTER_HINT)
     kind = own.get("adapter.type")
     if kind != "lora":
         raise AdapterError(
             f"{str(path)!r} is an adapter of the type {str(kind)[:80]!r}; only lora is supported",
-            hint=HINT,
+            hint=ADAPTER_HINT,
         )
     if _ALORA in own:
         raise AdapterError(
@@ -111,7 +374,7 @@ def check_adapter_file(path: Path) -> Header:
         )
     alpha = own.get("adapter.lora.alpha", 0.0)
     if not isinstance(alpha, float) or not np.isfinite(alpha):
-        raise AdapterError(f"{str(path)!r}: adapter.lora.alpha is no number", hint=HINT)
+        raise AdapterError(f"{str(path)!r}: adapter.lora.alpha is no number", hint=ADAPTER_HINT)
     return header
 
 
@@ -177,7 +440,7 @@ def dequantized(name: str, data: Any, kind: Any) -> Floats:
     return found
 
 
-def _read_gguf(path: Path, base: Base) -> Adapter:
+def _read_gguf(path: Path, base: BaseFile) -> LoraAdapter:
     header = check_adapter_file(path)
     if header.architecture != base.header.architecture:
         raise AdapterError(
@@ -185,7 +448,7 @@ def _read_gguf(path: Path, base: Base) -> Adapter:
             f"{base.header.architecture!r}",
             hint=OTHER_BASE,
         )
-    halves: dict[str, dict[str, Stored]] = {}
+    halves: dict[str, dict[str, StoredTensor]] = {}
     for one in open_reader(path).tensors:
         stem, _, half = one.name.rpartition(".")
         if half not in ("lora_a", "lora_b"):
@@ -195,13 +458,15 @@ def _read_gguf(path: Path, base: Base) -> Adapter:
             )
         halves.setdefault(stem, {})[half[-1]] = _GgufTensor(one)
     alpha = header.metadata.get("adapter.lora.alpha", 0.0)
-    return Adapter(path, path.stem, "gguf", path, paired(halves, lambda rank: alpha / rank or 1.0))
+    return LoraAdapter(
+        path, path.stem, "gguf", path, pair_factors(halves, lambda rank: alpha / rank or 1.0)
+    )
 
 
-def _check(adapter: Adapter, base: Base) -> None:
+def _check(adapter: LoraAdapter, base: BaseFile) -> None:
     """Raise AdapterError unless every pair has its matrix in the base, in its shape."""
     if not adapter.pairs:
-        raise AdapterError(f"the adapter {adapter.name!r} changes nothing", hint=HINT)
+        raise AdapterError(f"the adapter {adapter.name!r} changes nothing", hint=ADAPTER_HINT)
     for name, pair in adapter.pairs.items():
         if name not in base.tensors:
             raise AdapterError(

@@ -1,7 +1,7 @@
-"""A LoRA adapter merged into its base model: one GGUF file that appears whole or not at all.
+"""Merge a LoRA adapter into its base model: one GGUF file, written atomically.
 
-Tensors that the adapter changes are dequantised, summed in float32 and quantised again by the
-gguf package; all others are copied bit by bit. Memory holds one tensor at a time.
+Changed tensors are dequantised, summed in float32 and quantised again by the gguf package; all others
+are copied bit by bit. Memory holds one tensor.
 """
 
 from __future__ import annotations
@@ -17,10 +17,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.convert.adapter import dequantized, open_base, read_adapter, sha256
-from toolsrv_runtime.convert.errors import AdapterError
-from toolsrv_runtime.convert.fresh import check_free, check_room, fresh_file
-from toolsrv_runtime.convert.lora import Adapter, Base, Pair
+from toolsrv_runtime.convert import AdapterError
+from toolsrv_runtime.convert.adapter import (
+    BaseFile,
+    LoraAdapter,
+    LoraPair,
+    dequantized,
+    open_base,
+    read_adapter,
+    sha256,
+)
+from toolsrv_runtime.convert.checkpoint import atomic_file, check_absent, check_disk_space
 
 MergeType = Literal["auto", "base", "Q8_0", "F16", "F32"]
 """Type of the changed tensors. ``auto``: as in the base where those are floats, else Q8_0;
@@ -86,7 +93,7 @@ def merge(
             "the result would replace a file that it is made from", hint="name another with --out"
         )
     if not force:
-        check_free(target)
+        check_absent(target)
     before = _stamp(base), _stamp(found.weights)
     digests = sha256(base), sha256(found.weights)
     if expected_sha256 is not None and digests[0] != expected_sha256:
@@ -94,8 +101,8 @@ def merge(
             f"{base.name!r} was altered since it was put on the list: its SHA-256 is {digests[0]}",
             hint="pull the model again, or name the file by its path",
         )
-    with fresh_file(target) as fresh:
-        file = _File(fresh, opened, found, type)
+    with atomic_file(target) as fresh:
+        file = _MergedFile(fresh, opened, found, type)
         try:
             file.head(*digests)
             file.plan(target)
@@ -128,10 +135,10 @@ def _stamp(path: Path) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-class _File:
+class _MergedFile:
     """The merged file as it is written."""
 
-    def __init__(self, path: Path, base: Base, adapter: Adapter, kind: MergeType) -> None:
+    def __init__(self, path: Path, base: BaseFile, adapter: LoraAdapter, kind: MergeType) -> None:
         import gguf  # noqa: PLC0415 - only when something is merged
 
         logging.getLogger("gguf").setLevel(logging.CRITICAL)  # what matters raises
@@ -192,7 +199,7 @@ class _File:
             count = _bytes(shape, kind)
             self._writer.add_tensor_info(name, shape, "float32", count, raw_dtype=kind)
             size += count
-        check_room(self._path, target, size)
+        check_disk_space(self._path, target, size)
         self._writer.write_header_to_file()
         self._writer.write_kv_data_to_file()
         self._writer.write_ti_data_to_file()
@@ -228,7 +235,7 @@ def _bytes(shape: tuple[int, ...], kind: Any) -> int:
     return int(np.prod(shape, dtype=np.int64)) // block * size
 
 
-def _summed(tensor: Any, pair: Pair, kind: Any) -> NDArray[Any]:
+def _summed(tensor: Any, pair: LoraPair, kind: Any) -> NDArray[Any]:
     """Return a changed matrix as it is written.
 
     Raises:

@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.convert.errors import QuantizeError
-from toolsrv_runtime.convert.fresh import check_free, fresh_file
+from toolsrv_runtime.convert import QuantizeError
+from toolsrv_runtime.convert.checkpoint import atomic_file, check_absent
 
 QuantType = Literal["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "F16"]
 
@@ -71,8 +71,8 @@ def quantize(
             "the result would replace the file it is made from", hint="name another with --out"
         )
     if not force:
-        check_free(target)
-    with fresh_file(target) as fresh:
+        check_absent(target)
+    with atomic_file(target) as fresh:
         _run(source, fresh, type, progress)
     return Quantized(
         path=str(target),
@@ -105,7 +105,7 @@ def _run(source: Path, fresh: Path, kind: QuantType, progress: Progress | None) 
     """Quantise on a thread of its own, so that Ctrl-C is heard while llama.cpp works."""
     import llama_cpp  # noqa: PLC0415 - heavy
 
-    from toolsrv_runtime.engine.context import quiet  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.engine.context import silence_log  # noqa: PLC0415 - heavy
 
     last = b""
 
@@ -143,7 +143,7 @@ def _run(source: Path, fresh: Path, kind: QuantType, progress: Progress | None) 
         while thread.is_alive():
             thread.join(0.1)
     finally:
-        llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
+        llama_cpp.llama_log_set(silence_log, ctypes.c_void_p(0))
     if outcome != [0]:
         free = shutil.disk_usage(fresh.parent).free
         reason = last.decode(errors="replace").rpartition(": ")[2] or "no reason given"

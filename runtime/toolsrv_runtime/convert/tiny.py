@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsrv_runtime.convert.architecture import read_architecture
-from toolsrv_runtime.convert.bpe import LLAMA3_SPLIT
-from toolsrv_runtime.convert.tensors import wanted
+from toolsrv_runtime.convert.tensors import tensor_specs
+from toolsrv_runtime.convert.tokenizer import LLAMA3_SPLIT
 
 TokenizerKind = Literal["spm", "bpe"]
 
@@ -76,7 +76,7 @@ def write_tiny_checkpoint(
         _write_bpe(folder, model.vocabulary, ignore_merges=ignore_merges)
     rng = np.random.default_rng(seed)
     tensors = {}
-    for one in wanted(model):
+    for one in tensor_specs(model):
         norm = len(one.shape) == 1
         values = rng.normal(1.0 if norm else 0.0, 0.1 if norm else 0.25, one.shape)
         tensors[one.name] = values.astype(np.float32)

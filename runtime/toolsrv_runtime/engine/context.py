@@ -1,25 +1,26 @@
-"""llama.cpp's context, typed: one KV cache, sequences in it, and decoding batches of them.
+"""llama.cpp's context, typed: KV cache, sequences, decode batches, and the work queued for them.
 
-The only module that calls llama.cpp's context functions. Not safe for threads: the scheduler lets
-one at a time in. Knows no calls, prompts or grammars.
+The only module that calls llama.cpp's context functions. Not thread-safe: the scheduler admits one
+thread at a time. Knows no calls, prompts or grammars.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import llama_cpp
 import numpy as np
 
-from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.drawing import Logits
+from toolsrv_runtime.engine.hardware import SharedCores
+from toolsrv_runtime.engine.sampling import Logits
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.profile import KvType
-from toolsrv_runtime.suitable import whole_sequences
+from toolsrv_runtime.profiles import KvType
+from toolsrv_runtime.requirements import is_recurrent
+from toolsrv_runtime.stop import Stop
 
 DECODED, NO_ROOM, ABORTED = 0, 1, 2
 """What ``llama_decode`` returns; below zero it failed."""
@@ -28,12 +29,12 @@ _LEAST_CARRIED = 256
 
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def quiet(level: int, text: bytes, data: Any) -> None:
+def silence_log(level: int, text: bytes, data: Any) -> None:
     """Drop llama.cpp's log: errors reach us as return codes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """Tokens in a batch, from ``position`` on; ``logits`` after the last one.
 
     ``sequences`` hold them together, in the same cells. Those that do must be alike so far.
@@ -54,7 +55,7 @@ def open_model(path: Path, *, repack: bool = True, gpu_layers: int = 0) -> Any:
     Raises:
         ModelError: llama.cpp refuses the file.
     """
-    llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
+    llama_cpp.llama_log_set(silence_log, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
     params.n_gpu_layers = gpu_layers
@@ -108,7 +109,7 @@ class Context:
         cells: int,
         sequences: int,
         batch: int,
-        cores: Cores,
+        cores: SharedCores,
         rope_freq_scale: float | None,
         kv_type: KvType = "f16",
         flash_attention: bool | None = None,
@@ -123,11 +124,11 @@ class Context:
         params.no_perf = True
         params.type_k = params.type_v = getattr(llama_cpp, f"GGML_TYPE_{kv_type.upper()}")
         params.op_offload = gpu
-        flash = attention(flash_attention, kv_type, gpu=gpu)
-        self.whole = whole_sequences(llama_cpp, model)
+        flash = uses_flash_attention(flash_attention, kv_type, gpu=gpu)
+        self.whole = is_recurrent(llama_cpp, model)
         self.carried: int | None = None
         if flash is False and not self.whole:
-            self.carried = worth_carrying(model)
+            self.carried = most_carried_tokens(model)
         if flash is not None:
             params.flash_attn_type = int(flash)
         if rope_freq_scale is not None:
@@ -190,7 +191,7 @@ class Context:
         return False
 
     def decode(
-        self, parts: Sequence[Part], *, abort: Callable[[], bool] | None = None
+        self, parts: Sequence[BatchPart], *, abort: Callable[[], bool] | None = None
     ) -> tuple[int, list[Logits | None]]:
         """Evaluate parts in one step: (code, a row for each that asks).
 
@@ -220,7 +221,7 @@ class Context:
         llama_cpp.llama_set_n_threads(self._ctx, threads, threads)
         return int(llama_cpp.llama_decode(self._ctx, self._batch))
 
-    def _fill(self, parts: Sequence[Part]) -> list[int]:
+    def _fill(self, parts: Sequence[BatchPart]) -> list[int]:
         """Write the batch; return the index of each part's last token in it."""
         batch, index, ends = self._batch, 0, []
         for part in parts:
@@ -243,7 +244,7 @@ class Context:
         return np.frombuffer(values, dtype=np.float32).copy()
 
 
-def worth_carrying(model: Any) -> int:
+def most_carried_tokens(model: Any) -> int:
     """Return for how many evaluated tokens the cells of an idle sequence are carried along.
 
     To look at a cell takes 4 operations for each value of a token's state in each layer, to evaluate
@@ -258,7 +259,7 @@ def worth_carrying(model: Any) -> int:
     return max(_LEAST_CARRIED, weights // (4 * looking))
 
 
-def attention(asked: bool | None, kv_type: KvType, *, gpu: bool) -> bool | None:
+def uses_flash_attention(asked: bool | None, kv_type: KvType, *, gpu: bool) -> bool | None:
     """Return whether flash attention is used: as ``asked``; None leaves it to llama.cpp.
 
     Where nothing was asked, not on a processor (no ``gpu``): below 64 tokens in a batch llama.cpp's kernel goes
@@ -281,3 +282,70 @@ def has_amx() -> bool:
         return "amx_int8" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="ignore")
     except OSError:
         return False
+
+
+@dataclass(slots=True)
+class DecodeWork:
+    """Parts to be evaluated in this order; ``rows`` are the logits that they ask for, in order.
+
+    ``back`` tokens of the resident sequence are to be forgotten first.
+
+    ``evaluated`` counts the tokens that are done; ``over`` also when Stop ended it or it
+    ``failed``. ``sequence`` is the resident one that grows by it, None where none does.
+    """
+
+    parts: Sequence[BatchPart]
+    stop: Stop | None
+    sequence: int | None
+    rollback: int = 0
+    evaluated: int = 0
+    rows: list[Logits] = field(default_factory=list)
+    over: bool = False
+    failed: str = ""
+
+    @property
+    def left(self) -> int:
+        """How many tokens are not evaluated yet."""
+        return sum(len(part.tokens) for part in self.parts) - self.evaluated
+
+    @property
+    def row(self) -> Logits | None:
+        """The logits behind the last token, None until it is evaluated."""
+        return self.rows[-1] if self.rows else None
+
+    def next(self, count: int) -> list[BatchPart]:
+        """Return the next ``count`` tokens as parts."""
+        return list(_cut(self.parts, self.evaluated, self.evaluated + count))
+
+
+@dataclass(slots=True)
+class DecodeCounts:
+    """What was done so far.
+
+    ``steps`` are calls of ``llama_decode``, ``shared_steps`` those for several calls at once,
+    ``tokens`` were evaluated, of which ``missed`` on a guess that was wrong; ``seconds`` were spent
+    inside llama.cpp.
+    """
+
+    steps: int = 0
+    shared_steps: int = 0
+    tokens: int = 0
+    missed: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, some: Iterable[DecodeCounts]) -> DecodeCounts:
+        """Return the sum of some counts."""
+        rows = [astuple(one) for one in some]
+        return cls(*(sum(column) for column in zip(*rows, strict=True)))
+
+
+def _cut(parts: Sequence[BatchPart], begin: int, end: int) -> Iterator[BatchPart]:
+    """Yield what lies from token ``begin`` to ``end`` of parts that are counted through."""
+    for part in parts:
+        size = len(part.tokens)
+        first, last = max(begin, 0), min(end, size)
+        if first < last:
+            tokens, position = part.tokens[first:last], part.position + first
+            yield BatchPart(part.sequences, tokens, position, logits=part.logits and last == size)
+        begin, end = begin - size, end - size

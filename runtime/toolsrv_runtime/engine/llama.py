@@ -17,25 +17,44 @@ from typing import Any
 import llama_cpp
 import llguidance
 
-from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
-from toolsrv_runtime.engine.context import Context, attention, open_adapter, open_model
-from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.excluding import Draft, Turn, first_permitted
-from toolsrv_runtime.engine.grammars import Grammars
-from toolsrv_runtime.engine.heads import Heads, head_of
-from toolsrv_runtime.engine.lanes import Lane, Lanes, lanes_for
-from toolsrv_runtime.engine.scheduler import Scheduler
-from toolsrv_runtime.engine.scoring import Scoring
-from toolsrv_runtime.engine.seats import BRANCHES, SPARE
-from toolsrv_runtime.engine.states import StateStore, identity
-from toolsrv_runtime.engine.vocabulary import Vocabulary
-from toolsrv_runtime.engine.work import Counts
-from toolsrv_runtime.engine.writing import Writing
+from toolsrv_runtime.contract.models import (
+    Completion,
+    OptionScores,
+    Prompt,
+    Sampling,
+    SpecialTokens,
+)
+from toolsrv_runtime.engine.context import (
+    Context,
+    DecodeCounts,
+    open_adapter,
+    open_model,
+    uses_flash_attention,
+)
+from toolsrv_runtime.engine.generation import OptionScorer, ReplyWriter
+from toolsrv_runtime.engine.hardware import SharedCores
+from toolsrv_runtime.engine.pools import (
+    CachePool,
+    CachePools,
+    PrefixCache,
+    pool_count,
+    shared_prefix,
+)
+from toolsrv_runtime.engine.prefix_cache import StateStore, model_fingerprint
+from toolsrv_runtime.engine.sampling import Draft, ReplyPrefix, generate_permitted
+from toolsrv_runtime.engine.scheduler import BRANCH_SEQUENCES, SPARE_SEQUENCES, Scheduler
+from toolsrv_runtime.engine.vocabulary import GrammarCache, Vocabulary
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.footprint import BATCH, STATES, further_cells, resident_cells
-from toolsrv_runtime.profile import KvType
+from toolsrv_runtime.profiles import KvType
+from toolsrv_runtime.requirements import (
+    BATCH,
+    STATES,
+    further_cells,
+    is_recurrent,
+    resident_cells,
+    split_parts,
+)
 from toolsrv_runtime.stop import Stop
-from toolsrv_runtime.suitable import parts, whole_sequences
 
 SEQUENCES = 16
 """Tree paths that stay resident at once (ids of llama.cpp sequences)."""
@@ -99,26 +118,28 @@ class LlamaEngine:
         gpu = gpu_layers > 0
         self._model = open_model(path, gpu_layers=gpu_layers)
         self._vocabulary = Vocabulary(self._model, bos=bos)
-        self._grammars = Grammars(self._vocabulary.grammar)
+        self._grammars = GrammarCache(self._vocabulary.grammar)
         slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
         cells = max(context, cells or resident_cells(context))
-        shared = Cores(max(threads, cores or 0), most=threads, watched=not gpu)
+        shared = SharedCores(max(threads, cores or 0), most=threads, watched=not gpu)
         about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention, gpu)
-        files = [*parts(path), *([adapter] if adapter is not None else [])]
-        owner = identity(files, *about) if states is not None else ""
+        files = [*split_parts(path), *([adapter] if adapter is not None else [])]
+        owner = model_fingerprint(files, *about) if states is not None else ""
         applied = self._open_adapter(adapter)
 
-        whole = whole_sequences(llama_cpp, self._model)
+        whole = is_recurrent(llama_cpp, self._model)
         resident, branches = (
-            (WHOLE_SEQUENCES, STATES - SPARE - WHOLE_SEQUENCES) if whole else (SEQUENCES, BRANCHES)
+            (WHOLE_SEQUENCES, STATES - SPARE_SEQUENCES - WHOLE_SEQUENCES)
+            if whole
+            else (SEQUENCES, BRANCH_SEQUENCES)
         )
 
-        def lane(number: int) -> Lane:
+        def lane(number: int) -> CachePool:
             room = min(cells, further_cells(context)) if number else cells
             cache = Context(
                 self._model,
                 cells=room,
-                sequences=resident + SPARE + branches,
+                sequences=resident + SPARE_SEQUENCES + branches,
                 batch=min(batch, context),
                 cores=shared,
                 rope_freq_scale=rope_freq_scale,
@@ -129,12 +150,20 @@ class LlamaEngine:
             )
             broken_off = slow if interruptible is None else interruptible
             scheduler = Scheduler(cache, cells=room, sequences=resident, interruptible=broken_off)
-            return Lane(scheduler, Heads(scheduler, states, owner) if states is not None else None)
+            return CachePool(
+                scheduler, PrefixCache(scheduler, states, owner) if states is not None else None
+            )
 
-        apart = not slow and not whole and attention(flash_attention, kv_type, gpu=gpu) is False
-        several = lanes_for(max(threads, cores or 0)) if apart else 1
+        apart = (
+            not slow
+            and not whole
+            and uses_flash_attention(flash_attention, kv_type, gpu=gpu) is False
+        )
+        several = pool_count(max(threads, cores or 0)) if apart else 1
         try:
-            self._lanes = Lanes(lane, shared, count=lanes or min(several, most_lanes or several))
+            self._lanes = CachePools(
+                lane, shared, count=lanes or min(several, most_lanes or several)
+            )
         except MemoryError:
             llama_cpp.llama_model_free(self._model)
             raise ModelError(
@@ -176,9 +205,9 @@ class LlamaEngine:
         return self._lanes.made[0].scheduler
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> DecodeCounts:
         """What was done so far, for all calls."""
-        return Counts.of(lane.scheduler.counts for lane in self._lanes.made)
+        return DecodeCounts.of(lane.scheduler.counts for lane in self._lanes.made)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -206,7 +235,7 @@ class LlamaEngine:
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         stop: Stop | None = None,
         excluded: Sequence[str] = (),
-    ) -> Reply:
+    ) -> Completion:
         """Continue ``prompt`` inside ``grammar``; see ``Engine.generate``."""
         with self._inside():
             begin = self._grammars.matcher(grammar)
@@ -214,9 +243,11 @@ class LlamaEngine:
             room = min(max_tokens, self._room(tokens))
             head = self._head(prompt)
             with self._lanes.lend(tokens, stop) as lane:
-                evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
+                evaluated = (
+                    lane.prefixes.ready(head, stop) if lane.prefixes is not None and head else 0
+                )
 
-                def write(turn: Turn) -> Draft:
+                def write(turn: ReplyPrefix) -> Draft:
                     matcher = begin.deep_copy() if excluded else begin  # written once without
                     writing = self.writing(lane.scheduler, matcher, sampling, stop)
                     writing.choices = [] if excluded else None
@@ -224,7 +255,7 @@ class LlamaEngine:
                     reply = writing.reply(tokens, room, head=len(head))
                     return Draft(reply, writing.choices or ())
 
-                reply = first_permitted(write, excluded, self._vocabulary.spelled)
+                reply = generate_permitted(write, excluded, self._vocabulary.spelled)
                 return dataclasses.replace(reply, evaluated=reply.evaluated + evaluated)
 
     def writing(
@@ -233,24 +264,24 @@ class LlamaEngine:
         matcher: llguidance.LLMatcher,
         sampling: Sampling,
         stop: Stop | None,
-    ) -> Writing:
+    ) -> ReplyWriter:
         """Return what writes one reply; measurements replace it by one that repeats a recording."""
-        return Writing(scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts)
+        return ReplyWriter(scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts)
 
-    def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
+    def score(self, prompt: Prompt, options: Sequence[str]) -> OptionScores:
         """Return log P(option | prompt); options that share leading tokens share their work."""
         with self._inside():
             tokens = self._vocabulary.prompt(prompt)
             self._room(tokens)
             spelled = [self._vocabulary.text(option, special=True) for option in options]
             with self._lanes.lend(tokens) as lane:
-                scoring = Scoring(lane.scheduler, spelled)
+                scoring = OptionScorer(lane.scheduler, spelled)
                 values = scoring.values(tokens, head=len(self._head(prompt)))
-                return Scores(tuple(values), len(tokens), scoring.evaluated)
+                return OptionScores(tuple(values), len(tokens), scoring.evaluated)
 
     def _head(self, prompt: Prompt) -> list[int]:
         """Return the tokens that other prompts share; empty where none are said to be."""
-        head = head_of(prompt)
+        head = shared_prefix(prompt)
         return self._vocabulary.prompt(head) if head else []
 
     def _room(self, tokens: Sequence[int]) -> int:

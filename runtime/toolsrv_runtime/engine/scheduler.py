@@ -1,9 +1,11 @@
-"""One KV cache for all calls: a seat for each, and one decode for everyone who waits.
+"""Schedule calls on one KV cache: a slot for each call, and one shared decode for all that wait.
 
-Calls come from several threads. Each says which tokens it wants evaluated and sleeps; whichever
-of them finds the context idle decodes for all (leader and followers), so a call that is alone
-never changes threads. A leader waits for calls that are still choosing their next token, but no
-longer than a decode takes: more could not be won by sharing it. Knows no grammars and no text.
+Calls come from several threads. Each states the tokens that it wants evaluated and sleeps; the first
+that finds the context idle decodes for all (leader and followers). A leader waits for calls that still
+sample their next token, no longer than a decode takes. Slots allocate llama.cpp sequences to active
+requests, with spare sequences for branches and for saving. Batches are divided as in vLLM's chunked
+prefill: single tokens are served whole in every step, prompts share the rest of a chunk. Knows no
+grammars and no text.
 """
 
 from __future__ import annotations
@@ -12,14 +14,185 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
-from toolsrv_runtime.engine.context import ABORTED, DECODED, NO_ROOM, Context, Part
-from toolsrv_runtime.engine.drawing import Logits
-from toolsrv_runtime.engine.seats import Seat, Seats
-from toolsrv_runtime.engine.shares import shares
-from toolsrv_runtime.engine.work import Counts, Work
+from toolsrv_runtime.engine.context import (
+    ABORTED,
+    DECODED,
+    NO_ROOM,
+    BatchPart,
+    Context,
+    DecodeCounts,
+    DecodeWork,
+)
+from toolsrv_runtime.engine.prefix_cache import PrefixPlan, SequenceCache, common_prefix
+from toolsrv_runtime.engine.sampling import Logits
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.stop import Stop
+
+BRANCH_SEQUENCES = 32
+"""Sequences for branches, of all calls together."""
+
+SPARE_SEQUENCES = 1
+"""Sequences for saving."""
+
+_MIN_AWAITED_TOKENS = 32
+"""A prompt waits for another one that is evaluating at least so many of the same tokens."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A sequence that a call works on; the first ``keep`` of its tokens were there already.
+
+    ``back`` tokens at its end turned out to be wrong. ``missed`` counts the tokens that were
+    evaluated on a guess and not written.
+    """
+
+    sequence: int
+    keep: int
+    tokens: list[int] = field(default_factory=list)
+    rollback: int = 0
+    missed: int = 0
+
+    def work(self, tokens: Sequence[int], ahead: Sequence[int], stop: Stop | None) -> DecodeWork:
+        """Return the work on ``tokens`` and, with logits for each, on ``ahead`` behind them."""
+        back, self.rollback = self.rollback, 0
+        self.keep -= back
+        parts = [BatchPart((self.sequence,), tokens, self.keep, logits=True)]
+        parts += [
+            BatchPart((self.sequence,), (token,), position, logits=True)
+            for position, token in enumerate(ahead, self.keep + len(tokens))
+        ]
+        return DecodeWork(parts, stop, self.sequence, back)
+
+
+class Slots:
+    """The sequences of a context with ``cells`` cells: ``resident`` ones, a spare one, branches."""
+
+    def __init__(self, context: Context, *, cells: int, resident: int) -> None:
+        self._context = context
+        self._cache = SequenceCache(
+            slots=resident, cells=cells, carried=context.carried, whole=context.whole
+        )
+        self._spare = resident
+        self._branches = list(range(resident + SPARE_SEQUENCES, context.sequences))
+        self._seats: list[Slot] = []
+
+    def take(self, tokens: list[int], reserve: int, head: int = 0) -> Slot | None:
+        """Return a seat that holds as much of ``tokens`` as is known; None when it has to wait.
+
+        It has to while there is no room for ``reserve`` more tokens, and while another seat is
+        about to hold what both begin with.
+        """
+        known = self._cache.longest(tokens)
+        for seat in () if self._context.whole else self._seats:
+            if common_prefix(seat.tokens, tokens) >= known + _MIN_AWAITED_TOKENS:
+                return None
+        plan = self._cache.plan(tokens, reserve=reserve, head=head)
+        return self._carry_out(plan, tokens, reserve) if plan is not None else None
+
+    def leave(self, seat: Slot) -> None:
+        """End the work on a seat; its tokens stay resident while there is room."""
+        self._seats.remove(seat)
+        self._cache.release(seat.sequence)
+
+    def known(self, tokens: Sequence[int]) -> int:
+        """Return how many leading ``tokens`` are resident."""
+        return self._cache.longest(tokens)
+
+    def known_state(self, tokens: Sequence[int]) -> tuple[int, bytes]:
+        """Return how many leading ``tokens`` are resident, and the state of these."""
+        sequence, length = self._cache.holder(tokens)
+        return length, self._context.save(sequence, length, self._spare) if length else b""
+
+    def extend(self, sequence: int, tokens: Sequence[int]) -> None:
+        """Record tokens that were evaluated behind a resident sequence."""
+        self._cache.extend(sequence, tokens)
+
+    def forget(self, sequence: int) -> None:
+        """Forget a resident sequence whose state is not what its tokens say."""
+        self._context.cut(sequence, -1)
+        self._cache.replace(sequence, ())
+
+    def roll_back(self, works: Sequence[DecodeWork]) -> None:
+        """Forget the tokens that works want forgotten before their first decode."""
+        for work in works:
+            if work.sequence is not None and work.rollback:
+                self._context.cut(work.sequence, self._cache.shorten(work.sequence, work.rollback))
+                work.rollback = 0
+
+    def restore(self, seat: Slot, tokens: Sequence[int], state: bytes) -> bool:
+        """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
+        self._context.cut(seat.sequence, -1)
+        loaded = self._context.load(seat.sequence, state)
+        seat.keep = len(tokens) if loaded else 0
+        self._cache.replace(seat.sequence, tokens if loaded else ())
+        return loaded
+
+    def save(self, seat: Slot, length: int) -> bytes:
+        """Return the state of a seat's first ``length`` tokens."""
+        return self._context.save(seat.sequence, length, self._spare)
+
+    def make_room(self) -> bool:
+        """Drop every sequence that no call works on; False when there is none."""
+        idle = self._cache.idle()
+        for sequence in idle:
+            self._context.cut(sequence, -1)
+            self._cache.forget(sequence)
+        return bool(idle)
+
+    def fork(self, seat: Slot, count: int) -> list[int]:
+        """Return up to ``count`` sequences that begin as the seat does; none when all are lent."""
+        lent, self._branches = self._branches[:count], self._branches[count:]
+        for sequence in lent:
+            self._context.copy(seat.sequence, sequence, seat.keep)
+        return lent
+
+    def return_branches(self, lent: Sequence[int]) -> None:
+        """Take back what ``fork`` lent, and forget its tokens."""
+        for sequence in lent:
+            self._context.cut(sequence, -1)
+        self._branches += lent
+
+    def _carry_out(self, plan: PrefixPlan, tokens: list[int], reserve: int) -> Slot:
+        for dropped in plan.drop:
+            self._context.cut(dropped, -1)
+        if plan.source == plan.target:
+            self._context.cut(plan.target, plan.keep)
+        elif plan.source >= 0:
+            self._context.copy(plan.source, plan.target, plan.keep)
+        self._cache.commit(plan, tokens[: plan.keep])
+        self._cache.pin(plan.target, room=len(tokens) - plan.keep + reserve)
+        seat = Slot(plan.target, plan.keep, tokens)
+        self._seats.append(seat)
+        return seat
+
+
+SHORT_REQUEST = 16
+"""Up to so many tokens count as the next step of a reply (one sampled, the others forced)."""
+
+PREFILL_CHUNK = 64
+"""Prompt tokens per step while somebody waits for the next token."""
+
+
+def divide_batch(wanted: Sequence[int], capacity: int, *, others: bool) -> list[int]:
+    """Return how many tokens each call decodes now; ``wanted`` in the order they came, each > 0.
+
+    ``others``: calls that are choosing a token meanwhile and will soon wait too. A call that is
+    alone gets whole batches, so its arithmetic is always the same.
+    """
+    given = [count if count <= SHORT_REQUEST else 0 for count in wanted]
+    for index in range(len(given)):
+        given[index] = min(given[index], capacity - sum(given[:index]))
+    long = [index for index, count in enumerate(wanted) if count > SHORT_REQUEST]
+    left = capacity - sum(given)
+    if others or len(long) < len(wanted):
+        left = min(left, PREFILL_CHUNK)
+    for place, index in enumerate(long):
+        given[index] = min(wanted[index], left // (len(long) - place))
+        left -= given[index]
+    return given
+
 
 _LEAST_PATIENCE_S = 0.001
 """Choosing a token takes about as long; how long a decode took is waited where that is more."""
@@ -36,16 +209,16 @@ class Scheduler:
     ) -> None:
         """``interruptible``: a decode takes long enough to be broken off by Stop."""
         self.context = context
-        self._seats = Seats(context, cells=cells, resident=sequences)
+        self._seats = Slots(context, cells=cells, resident=sequences)
         self._interruptible = interruptible
         self._turn = threading.Condition()
         self._decoding = False
         self._calls = 0
-        self._waiting: list[Work] = []
+        self._waiting: list[DecodeWork] = []
         self._line: list[object] = []
         self._guests = 0
         self._patience = _LEAST_PATIENCE_S
-        self.counts = Counts()
+        self.counts = DecodeCounts()
         self.on_step: Callable[[Sequence[int]], None] | None = None
 
     def close(self) -> None:
@@ -67,7 +240,7 @@ class Scheduler:
     @contextlib.contextmanager
     def seat(
         self, tokens: Sequence[int], *, reserve: int, stop: Stop | None, head: int = 0
-    ) -> Iterator[Seat | None]:
+    ) -> Iterator[Slot | None]:
         """Lend a sequence that holds as much of ``tokens`` as is known; None when Stop is set.
 
         Waits while the calls that are working leave no room for ``reserve`` more tokens, and
@@ -103,18 +276,18 @@ class Scheduler:
         with self._still():
             return self._seats.known_state(tokens)
 
-    def restore(self, seat: Seat, tokens: Sequence[int], state: bytes) -> bool:
+    def restore(self, seat: Slot, tokens: Sequence[int], state: bytes) -> bool:
         """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
         with self._still():
             return self._seats.restore(seat, tokens, state)
 
-    def save(self, seat: Seat, length: int) -> bytes:
+    def save(self, seat: Slot, length: int) -> bytes:
         """Return the state of a seat's first ``length`` tokens."""
         with self._still():
             return self._seats.save(seat, length)
 
     @contextlib.contextmanager
-    def fork(self, seat: Seat, count: int) -> Iterator[list[int]]:
+    def fork(self, seat: Slot, count: int) -> Iterator[list[int]]:
         """Lend up to ``count`` sequences, at least one, that begin as the seat does."""
         with self._turn:
             while self._decoding or not (lent := self._seats.fork(seat, count)):
@@ -123,12 +296,12 @@ class Scheduler:
             yield lent
         finally:
             with self._still():
-                self._seats.join(lent)
+                self._seats.return_branches(lent)
                 self._turn.notify_all()
 
     def evaluate(
-        self, seat: Seat, tokens: Sequence[int], stop: Stop | None, ahead: Sequence[int] = ()
-    ) -> Work:
+        self, seat: Slot, tokens: Sequence[int], stop: Stop | None, ahead: Sequence[int] = ()
+    ) -> DecodeWork:
         """Evaluate ``tokens`` behind the seat's; returns when all are done or Stop is set.
 
         ``ahead`` comes behind them, with logits for each.
@@ -140,9 +313,9 @@ class Scheduler:
         seat.keep += work.evaluated
         return work
 
-    def evaluate_branches(self, parts: Sequence[Part]) -> Work:
+    def evaluate_branches(self, parts: Sequence[BatchPart]) -> DecodeWork:
         """Evaluate parts of sequences that ``fork`` lent, as ``evaluate`` does."""
-        return self._do(Work(parts, None, None))
+        return self._do(DecodeWork(parts, None, None))
 
     @contextlib.contextmanager
     def _still(self) -> Iterator[None]:
@@ -160,7 +333,7 @@ class Scheduler:
         finally:
             self._guests -= 1
 
-    def _do(self, work: Work) -> Work:
+    def _do(self, work: DecodeWork) -> DecodeWork:
         with self._turn:
             self._waiting.append(work)
             self._turn.notify_all()
@@ -180,7 +353,7 @@ class Scheduler:
         """How many calls neither wait for a decode nor for a seat: they choose their next token."""
         return self._calls - len(self._waiting) - len(self._line)
 
-    def _see_to(self, work: Work) -> None:
+    def _see_to(self, work: DecodeWork) -> None:
         """Lead or follow until ``work`` is over. Holds the lock."""
         until = time.monotonic() + self._patience
         while not work.over:
@@ -201,10 +374,10 @@ class Scheduler:
             work.over = work.evaluated > 0 and work.stop is not None and work.stop.is_set()
         works = [work for work in self._waiting if not work.over]
         wanted, others = [work.left for work in works], self._choosing > 0
-        counts = shares(wanted, self.context.batch_size, others=others)
+        counts = divide_batch(wanted, self.context.batch_size, others=others)
         batch = [(one, one.next(count)) for one, count in zip(works, counts, strict=True) if count]
         if batch:
-            self._seats.step_back([work for work, _ in batch])
+            self._seats.roll_back([work for work, _ in batch])
             code, rows = self._decode(batch)
             for work, parts in batch:
                 self._book(work, parts, code, rows[: len(parts)])
@@ -213,7 +386,7 @@ class Scheduler:
         self._turn.notify_all()
 
     def _decode(
-        self, batch: Sequence[tuple[Work, Sequence[Part]]]
+        self, batch: Sequence[tuple[DecodeWork, Sequence[BatchPart]]]
     ) -> tuple[int, list[Logits | None]]:
         """Decode with the lock let go, twice if the cache has to make room first."""
         parts = [part for _, mine in batch for part in mine]
@@ -240,13 +413,13 @@ class Scheduler:
         return code, rows
 
     def _book(
-        self, work: Work, parts: Sequence[Part], code: int, rows: Sequence[Logits | None]
+        self, work: DecodeWork, parts: Sequence[BatchPart], code: int, rows: Sequence[Logits | None]
     ) -> None:
         count = sum(len(part.tokens) for part in parts)
         if code == DECODED:
             if work.sequence is not None:
                 for part in parts:
-                    self._seats.grown(work.sequence, part.tokens)
+                    self._seats.extend(work.sequence, part.tokens)
             work.evaluated += count
             self.counts.tokens += count
             work.rows += [row for row in rows if row is not None]
@@ -254,11 +427,11 @@ class Scheduler:
         else:
             work.over = True
             if self.context.whole and work.sequence is not None:
-                self._seats.lost(work.sequence)
+                self._seats.forget(work.sequence)
             if code != ABORTED:
                 work.failed = f"llama.cpp could not evaluate {count} tokens (code {code})"
 
-    def _sit(self, tokens: list[int], reserve: int, stop: Stop | None, head: int) -> Seat | None:
+    def _sit(self, tokens: list[int], reserve: int, stop: Stop | None, head: int) -> Slot | None:
         ticket = object()
         with self._turn:
             self._line.append(ticket)

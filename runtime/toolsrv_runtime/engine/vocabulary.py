@@ -1,17 +1,22 @@
-"""A model's vocabulary: text to tokens and back, as llama.cpp itself does it.
+"""Tokenizer of a loaded model, and a cache of compiled grammars over it.
 
-Safe to use from several threads. Knows no context and no logits.
+Text to tokens and back as llama.cpp does it. Compiling a grammar takes about as long as one token of a
+small model, so the latest are kept. Thread-safe. Knows no context and no logits.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
+from collections import OrderedDict
 from typing import Any
 
 import llama_cpp
+import llguidance
 from llguidance import LLTokenizer
 
-from toolsrv_runtime.engine.base import Prompt, SpecialTokens
+from toolsrv_runtime.contract.models import Prompt, SpecialTokens
+from toolsrv_runtime.errors import GrammarError
 
 _KEPT_TEXTS = 4096
 _KEPT_LENGTH = 4096
@@ -151,3 +156,35 @@ def _grammar_tokens(vocab: Any, pieces: list[bytes], ends: frozenset[int]) -> LL
         slices=None,
     )
     return tokenizer
+
+
+KEPT_GRAMMARS = 16
+"""Grammars that are kept: the ones used last."""
+
+
+class GrammarCache:
+    """Matchers for grammars in llguidance's Lark dialect, over one tokenizer."""
+
+    def __init__(self, tokenizer: llguidance.LLTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._turn = threading.Lock()
+        self._compiled: OrderedDict[str, llguidance.LLMatcher] = OrderedDict()
+
+    def matcher(self, grammar: str) -> llguidance.LLMatcher:
+        """Return a matcher at the beginning of ``grammar``, the caller's own.
+
+        Raises:
+            GrammarError: it does not compile.
+        """
+        with self._turn:
+            if grammar in self._compiled:
+                self._compiled.move_to_end(grammar)
+                return self._compiled[grammar].deep_copy()
+        compiled = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0)
+        if compiled.is_error():
+            raise GrammarError(f"the grammar does not compile: {compiled.get_error()}")
+        with self._turn:
+            self._compiled[grammar] = compiled
+            while len(self._compiled) > KEPT_GRAMMARS:
+                self._compiled.popitem(last=False)
+            return compiled.deep_copy()

@@ -1,8 +1,7 @@
-"""A kept connection to one MCP server: opened when it is needed, opened again when it broke.
+"""A persistent connection to one MCP server: opened on demand, reopened after a failure.
 
-The protocol is the ``mcp`` package's client, in both eras, which is why this module is imported
-only when a server is connected to. A connection belongs to one event loop; a task of its own
-enters and leaves it, as the client demands.
+Uses the client of the ``mcp`` package, so this module is imported only when a server is connected to.
+A connection belongs to one event loop; its own task enters and leaves it, as the client requires.
 """
 
 from __future__ import annotations
@@ -23,13 +22,11 @@ from pydantic import ValidationError
 
 from toolsrv_catalogs.mcp_tools import TOOLS_LIMIT, fingerprint
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.calls.addresses import Addresses
-from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.proxies import Proxies
+from toolsrv_runtime.calls.addresses import AddressResolver
+from toolsrv_runtime.calls.transports import Connections, Proxies
 from toolsrv_runtime.errors import PolicyError
-from toolsrv_runtime.mcp_client.http import CheckedTransport
-from toolsrv_runtime.mcp_client.servers import QUERY, Keys, McpServer
-from toolsrv_runtime.mcp_client.stdio import LINE_LIMIT, StdioServer
+from toolsrv_runtime.mcp_client import QUERY_MARK, McpServer, SecretLookup
+from toolsrv_runtime.mcp_client.transports import LINE_LIMIT, CheckedTransport, StdioServer
 
 START_S = 60.0
 """Time for a server to start and to answer first; ``npx`` and ``uvx`` may have to fetch it."""
@@ -38,7 +35,7 @@ LIST_S = 30.0
 LISTED_S = 30.0
 """For so long a list stands for what a server offers, unless it says that it changed."""
 _PAGES_LIMIT = 1_000
-_TOLD = 300
+_ERROR_LENGTH = 300
 _SECRET_LENGTH = 8
 
 
@@ -46,14 +43,14 @@ class UnreachableError(Exception):
     """A server cannot be started or reached, or ended; the message says how."""
 
 
-class FloodError(UnreachableError):
+class MessageTooLargeError(UnreachableError):
     """A server sent a message that is too large, and was ended for it."""
 
 
 class Connection:
     """The connection to one server. ``secrets`` are the values that it was opened with."""
 
-    def __init__(self, server: McpServer, keys: Keys, addresses: Addresses) -> None:
+    def __init__(self, server: McpServer, keys: SecretLookup, addresses: AddressResolver) -> None:
         self.server = server
         self.secrets: tuple[str, ...] = ()
         self.complete = True
@@ -212,7 +209,7 @@ class Connection:
         server = self.server
         if server.url:
             own = {*self._addresses.own, *_named_by_number(server)}
-            addresses = Addresses(own=own, resolve=self._addresses.resolve)
+            addresses = AddressResolver(own=own, resolve=self._addresses.resolve)
             _check_encrypted(server, addresses)
             http = httpx2.AsyncClient(
                 transport=CheckedTransport(
@@ -223,7 +220,7 @@ class Connection:
                 trust_env=False,
             )
             await stack.enter_async_context(http)
-            query = f"?{values[QUERY]}" if server.has_query else ""
+            query = f"?{values[QUERY_MARK]}" if server.has_query else ""
             return streamable_http_client(server.url + query, http_client=http)
         env = {name: values[name] for name in server.env}
         self._process = StdioServer(server, env)
@@ -251,12 +248,14 @@ class Connection:
     def _cause(self, error: BaseException) -> PolicyError | UnreachableError:
         """Return what a failure comes to, with the end of what a process wrote on stderr."""
         if self._process is not None and self._process.is_flooding:
-            return FloodError(f"sent a message of more than {LINE_LIMIT:,} bytes and was ended")
+            return MessageTooLargeError(
+                f"sent a message of more than {LINE_LIMIT:,} bytes and was ended"
+            )
         return _cause(error, self._last_words())
 
     def _last_words(self) -> str:
         words = "" if self._process is None else self._process.last_words
-        return clean(" ".join(words.split()), len(words))[-_TOLD:]
+        return clean(" ".join(words.split()), len(words))[-_ERROR_LENGTH:]
 
 
 def _host_and_port(server: McpServer) -> tuple[str, int]:
@@ -264,7 +263,7 @@ def _host_and_port(server: McpServer) -> tuple[str, int]:
     return url.host, url.port or (443 if url.scheme == "https" else 80)
 
 
-def _check_encrypted(server: McpServer, addresses: Addresses) -> None:
+def _check_encrypted(server: McpServer, addresses: AddressResolver) -> None:
     """Raise UnreachableError where a secret would go to a host that is not one's own in clear."""
     plain = not server.url.startswith("https:")
     if plain and server.secrets and not addresses.allows_any(*_host_and_port(server)):
@@ -284,13 +283,15 @@ def _cause(error: BaseException, words: str) -> PolicyError | UnreachableError:
         error = error.exceptions[0]
     if isinstance(error, PolicyError | UnreachableError):
         return error
-    told = clean(str(error), _TOLD)
+    told = clean(str(error), _ERROR_LENGTH)
     if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
         told = "ended before it answered"
     elif isinstance(error, ValidationError):
         told = f"does not speak the protocol: {told}"
     elif isinstance(error, FileNotFoundError) and error.filename:
-        told = f"cannot be started: there is no program {clean(str(error.filename), _TOLD)!r}"
+        told = (
+            f"cannot be started: there is no program {clean(str(error.filename), _ERROR_LENGTH)!r}"
+        )
     elif isinstance(error, OSError):
         told = f"cannot be started: {error.strerror or told}"
     else:

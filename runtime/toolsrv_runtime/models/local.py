@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest
-from toolsrv_runtime.engine.base import Engine, Piece, Sampling
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, Engine, Piece, Sampling
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 

@@ -1,6 +1,6 @@
-"""A scripted chat model: replies from a list, a function or a file; records the requests.
+"""A scripted chat model for demos and tests: replies from a list, a function or a file.
 
-For demos and for tests of everything above a model.
+It records the requests.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
-from toolsrv_runtime.engine.script_file import read_script
+from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall
+from toolsrv_runtime.engine.scripted import read_script
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.models.replies import judged
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.models.conversation import validate_reply
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
 
-Said = ChatReply | ToolCall | Sequence[ToolCall] | str
+ScriptedReply = ChatReply | ToolCall | Sequence[ToolCall] | str
 """A reply, or short for one: a call, several calls, a text."""
 
 _STEP_S = 0.005
@@ -39,7 +39,7 @@ class ScriptedChat:
 
     def __init__(
         self,
-        script: Sequence[Said] | Callable[[ChatRequest], Said],
+        script: Sequence[ScriptedReply] | Callable[[ChatRequest], ScriptedReply],
         *,
         seconds: float = 0.0,
         loop: bool = False,
@@ -52,7 +52,7 @@ class ScriptedChat:
         self._seconds = seconds
         self._loop = loop
         self._repeat_answer = repeat_answer
-        self._last: Said = ()
+        self._last: ScriptedReply = ()
         self._next = 0
 
     @classmethod
@@ -67,7 +67,7 @@ class ScriptedChat:
             DataError: it is no script; says where.
         """
         script = read_script(path)
-        said: list[Said] = []
+        said: list[ScriptedReply] = []
         for one in script.replies:
             if isinstance(one, str):
                 said.append(one)
@@ -96,14 +96,14 @@ class ScriptedChat:
             if stop.is_set():
                 return None
             time.sleep(_STEP_S)
-        reply = judged(request, _reply(self._take(request)))
+        reply = validate_reply(request, _reply(self._take(request)))
         words = len(reply.text.split()) + len(reply.calls)
         return replace(reply, prompt_tokens=self.count(request), generated=words)
 
     def close(self) -> None:
         """Do nothing."""
 
-    def _take(self, request: ChatRequest) -> Said:
+    def _take(self, request: ChatRequest) -> ScriptedReply:
         if callable(self._script):
             return self._script(request)
         again = self._repeat_answer and not request.tools and request.expected.schema is None
@@ -125,7 +125,7 @@ def load_script(path: Path) -> tuple[ScriptedChat, Profile]:
     return ScriptedChat.from_file(path), Profile(name="scripted", format="remote", context=8192)
 
 
-def _reply(said: Said) -> ChatReply:
+def _reply(said: ScriptedReply) -> ChatReply:
     if isinstance(said, ChatReply):
         return said
     if isinstance(said, str):

@@ -1,9 +1,8 @@
-"""Tool calls in plain messages, for chat models without tool calls of their own.
+"""Tool calls in plain messages, for chat models without native tool calls.
 
-The tools stand in the system turn, a call is a reply of one JSON object, and a result is a user
-turn. A server that holds replies to a JSON schema or a grammar is given ``reply_schema``. What
-depends on a single request stands in the last turn, so that the prompts of a conversation begin
-alike. Knows no server.
+The tools stand in the system turn, a call is a reply of one JSON object, and a result is a user turn.
+A server that constrains replies by a JSON schema or a grammar gets ``reply_schema``. What depends on
+one request stands in the last turn, so the prompts of a conversation share a prefix. Knows no server.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
-    Finish,
+    FinishReason,
     Message,
     SystemMessage,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.models import replies
-from toolsrv_runtime.models.conversation import allowed, normalized, response_text
+from toolsrv_runtime.models import conversation
+from toolsrv_runtime.models.conversation import allowed_tools, normalize_conversation, response_text
 from toolsrv_runtime.templates.normalise import normalise_call, offered_tool
 
-Turn = dict[str, Any]
+MessageDict = dict[str, Any]
 """A message as servers take it: ``role`` and ``content``."""
 
 THOUGHT_LIMIT = 200
@@ -42,7 +41,7 @@ _BRACES = 100
 _REPLY = "reply_in_words"
 """The function that stands for plain text, where a reply has to be a call."""
 
-_HOW = (
+_INSTRUCTION = (
     "\nReply with one JSON object and nothing else: "
     '{"thought": "what you do next and why", "call": {"name": "a function\'s name", '
     '"arguments": {…}}}\n'
@@ -50,29 +49,29 @@ _HOW = (
 )
 
 
-def messages(request: ChatRequest) -> list[Turn]:
+def render_messages(request: ChatRequest) -> list[MessageDict]:
     """Return the conversation in the roles system, user and assistant, the last two in turn."""
     turns: list[Message] = []
     listing = "\n".join(
         json.dumps(one.to_json()["function"], ensure_ascii=False) for one in request.tools
     )
     if listing:
-        turns.append(SystemMessage(_HOW + listing))
-    for message in normalized(request.messages):
+        turns.append(SystemMessage(_INSTRUCTION + listing))
+    for message in normalize_conversation(request.messages):
         if isinstance(message, SystemMessage) and turns:
-            turns = [SystemMessage(message.text + _HOW + listing)]
+            turns = [SystemMessage(message.text + _INSTRUCTION + listing)]
         elif isinstance(message, AssistantMessage):
             turns.append(AssistantMessage(_written(message)))
         elif isinstance(message, ToolMessage):
             turns.append(UserMessage(response_text(message)))
         else:
             turns.append(message)
-    if note := last_note(request, functions=True):
+    if note := final_instruction(request, functions=True):
         turns.append(UserMessage(note))
-    return [_turn(one) for one in normalized(turns)]
+    return [_turn(one) for one in normalize_conversation(turns)]
 
 
-def last_note(request: ChatRequest, *, functions: bool) -> str:
+def final_instruction(request: ChatRequest, *, functions: bool) -> str:
     """Return what the end of a conversation says of the reply, "" where nothing is special.
 
     ``functions``: it also says what may be called, for models that are not told so otherwise.
@@ -86,7 +85,7 @@ def last_note(request: ChatRequest, *, functions: bool) -> str:
     if not expected.names:
         return "Reply in words now, not with a JSON object: no function may be called."
     said = []
-    if len(offered := allowed(request)) < len(request.tools):
+    if len(offered := allowed_tools(request)) < len(request.tools):
         said.append(f"Only these functions may be called now: {_names(offered)}.")
     if expected.calls > 1:
         said.append(
@@ -111,7 +110,7 @@ def reply_schema(request: ChatRequest) -> dict[str, Any] | None:
         return expected.schema
     if not expected.names:
         return None
-    calls = [_call_schema(one.name, _bare(one.parameters)) for one in allowed(request)]
+    calls = [_call_schema(one.name, _bare(one.parameters)) for one in allowed_tools(request)]
     if expected.text:
         text = {"type": "object", "properties": {"text": {"type": "string"}}}
         calls.append(_call_schema(_REPLY, _closed(text)))
@@ -123,26 +122,26 @@ def reply_schema(request: ChatRequest) -> dict[str, Any] | None:
     return _closed({"type": "object", "properties": {"thought": thought, "calls": several}})
 
 
-def read(
-    request: ChatRequest, text: str, *, reasoning: str = "", finish: Finish = "complete"
+def parse_reply(
+    request: ChatRequest, text: str, *, reasoning: str = "", finish: FinishReason = "complete"
 ) -> ChatReply:
     """Return a reply to ``messages``; its ``problem`` says why it cannot be used.
 
     Words around the JSON object are passed over. A reply that is no such object is read as the
     text or the calls in another syntax that it may be.
     """
-    reply = replies.plain(text, reasoning=reasoning, finish=finish)
+    reply = conversation.parse_text_reply(text, reasoning=reasoning, finish=finish)
     if request.expected.schema is not None:
-        reply = replace(reply, text=replies.json_text(reply.text))
+        reply = replace(reply, text=conversation.json_text(reply.text))
     if not request.tools or request.expected.schema is not None:
-        return replies.judged(request, reply)
+        return conversation.validate_reply(request, reply)
     value = _object(reply.text)
     found = None if value is None else _from_object(request, reply, value)
     if found is None:
-        found = replies.with_calls_of_text(request, reply)
+        found = conversation.extract_text_calls(request, reply)
     if found is None and request.expected.names and not request.expected.text:
         found = replace(reply, problem=_no_object(value))
-    return replies.judged(request, found or reply)
+    return conversation.validate_reply(request, found or reply)
 
 
 def _from_object(
@@ -209,7 +208,7 @@ def _written(message: AssistantMessage) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _turn(message: Message) -> Turn:
+def _turn(message: Message) -> MessageDict:
     roles = {SystemMessage: "system", UserMessage: "user", AssistantMessage: "assistant"}
     return {"role": roles[type(message)], "content": message.text}
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from toolsrv_runtime.formats import lark
 from toolsrv_runtime.planner import layout
+from toolsrv_runtime.templates import grammar_rules
 from toolsrv_runtime.values import facts
 
 
@@ -48,12 +48,16 @@ def grammar(groups: Sequence[Sequence[facts.Fact]], told: Sequence[Collection[st
     """
     rules = []
     for index, (group, known) in enumerate(zip(groups, told, strict=True)):
-        texts = [lark.literal(facts.sentence([fact])) for fact in group]
+        texts = [grammar_rules.lark_literal(facts.sentence([fact])) for fact in group]
         pairs = list(zip(texts, _musts(group, known), strict=True))
         rules.append(f"g{index}: {_sequence(pairs)}")
-    body = f" {lark.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
-    closing = lark.literal('"}')
-    return f"start: {lark.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+    body = f" {grammar_rules.lark_literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
+    closing = grammar_rules.lark_literal('"}')
+    return (
+        f"start: {grammar_rules.lark_literal(layout.ANSWER)} {body} {closing}\n"
+        + "\n".join(rules)
+        + "\n"
+    )
 
 
 def _musts(group: Sequence[facts.Fact], told: Collection[str]) -> list[bool]:
@@ -64,7 +68,7 @@ def _musts(group: Sequence[facts.Fact], told: Collection[str]) -> list[bool]:
 
 def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
     """Return items in order with commas between, where some may be left out."""
-    comma = lark.literal(", ")
+    comma = grammar_rules.lark_literal(", ")
     first = next(index for index, (_, must) in enumerate(pairs) if must)
     head = "".join(f"({text} {comma})? " for text, _ in pairs[:first])
     tail = "".join(

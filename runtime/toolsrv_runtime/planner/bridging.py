@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.reading import grounding
 from toolsrv_runtime.planner.scene import Offer, Scene, about, news
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 SURE = 2.0
@@ -52,7 +52,7 @@ def questions(scene: Scene) -> tuple[str, ...]:
     return f"What is the {wanted} of {named}?", f"{told} What is its {wanted}?"
 
 
-def bridge(scene: Scene, prior: Prior) -> Crossing | None:
+def bridge(scene: Scene, prior: Reranker) -> Crossing | None:
     """Return the call whose answer may be what the last one was refused for; None without one."""
     refused = _refused(scene)
     if refused is None:
@@ -121,7 +121,7 @@ def _given(step: Step) -> Iterable[object]:
 
 def _is_name(parameter: Parameter, offer: Offer, value: str, task: str) -> bool:
     """Whether a value is a name that a sentence of the task has, of a kind of thing."""
-    kind = patterns.kind(parameter, offer.function.api)
+    kind = kinds.value_kind(parameter, offer.function.api)
     lettered = any(letter.isalpha() for letter in value)
     told = kind in _KINDS and not parameter.enum and lettered
     return told and any(holds(one, value) for one in _SENTENCE.split(task))

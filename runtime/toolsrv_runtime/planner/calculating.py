@@ -9,7 +9,7 @@ import json
 import re
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner import formulas
 from toolsrv_runtime.planner.forced import forced
 from toolsrv_runtime.planner.scene import Offer, Scene, about, news
@@ -36,11 +36,11 @@ def calculator(words: str, scene: Scene) -> Offer | None:
     """
     offers = scene.offers
     sums = next((o for o in offers if formulas.takes_expression(o.function.api, "")), None)
-    if sums is None or arithmetic.share(words) >= SUM:
+    if sums is None or arithmetic.arithmetic_share(words) >= SUM:
         return sums
     begin = scene.task.find(words)
     end = begin + len(words)
-    for one in arithmetic.find(scene.task):
+    for one in arithmetic.find_arithmetic(scene.task):
         if one.is_plain and one.begin < end and begin < one.end:
             rest = scene.task[begin : max(begin, one.begin)] + scene.task[min(end, one.end) : end]
             if _FILLER.fullmatch(rest):
@@ -54,7 +54,7 @@ def operands(scene: Scene) -> set[str]:
     "Twelve times 7 in Roman numerals" is about neither of the two.
     """
     made = {_expression(step, scene) for step in scene.path if step.ok}
-    done = [one for one in arithmetic.find(scene.task) if one.expression in made]
+    done = [one for one in arithmetic.find_arithmetic(scene.task) if one.expression in made]
     rest, found = scene.task, set()
     for one in reversed(done):
         words = scene.task[one.begin : one.end]
@@ -99,7 +99,7 @@ def _expression(step: Step, scene: Scene) -> str:
     return str(json.loads(step.move.arguments).get(key, "")) if key else ""
 
 
-def calculated(turn: Turn, part: str, scene: Scene, expression: str) -> Move | None:
+def calculated(turn: Turn, part: str, scene: Scene, expression: str) -> Action | None:
     """Return the call of a calculator on offer for a part; None without one, or with nothing new."""
     for offer in scene.offers if expression and not is_told_twice(expression, scene) else ():
         function = offer.function

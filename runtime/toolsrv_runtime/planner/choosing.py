@@ -6,7 +6,7 @@ Pure but for these three.
 from __future__ import annotations
 
 from toolsrv_registry.matcher import Asked
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.planner.calculating import calculator, is_down
 from toolsrv_runtime.planner.filling import has_left
@@ -63,7 +63,7 @@ def choose(
     part: str,
     scene: Scene,
     matched: Matched,
-    prior: Prior | None,
+    prior: Reranker | None,
     *,
     planned: str = "",
 ) -> Offer | None:
@@ -109,7 +109,7 @@ def choose(
     return best
 
 
-def _fit(part: str, scene: Scene, prior: Prior | None) -> list[float]:
+def _fit(part: str, scene: Scene, prior: Reranker | None) -> list[float]:
     """Return how well each offered function fits a part, about in [0, 1]."""
     apis = [offer.function.api for offer in scene.offers]
     if prior is None:

@@ -12,9 +12,9 @@ import re
 from toolsrv_runtime.planner.bridging import Crossing
 from toolsrv_runtime.planner.reading.directions import HALF_THE_ALPHABET
 from toolsrv_runtime.planner.scene import Offer, Scene, news
-from toolsrv_runtime.values import readings
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 CIPHER = "Shift the letters of a text back with a Caesar cipher"
 """What finds the function that does."""
@@ -74,7 +74,7 @@ def back(scene: Scene) -> Crossing | None:
     ]
     said = [_whole(one, scene.task) for one in _CIPHERED.finditer(scene.task)]
     text = next(iter([*decoded, *_quoted(scene.task, told), *said]), "")
-    count = int(readings.read("number", told["count"]))
+    count = int(kinds.normalise_value("number", told["count"]))
     forth = count == HALF_THE_ALPHABET or _BACK.search(told["way"])
     shift = count if forth else -count
     return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None

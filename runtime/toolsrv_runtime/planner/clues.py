@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolsrv_registry.matcher import Asked
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner.bridging import SURE, Crossing, taker
 from toolsrv_runtime.planner.scene import Scene
 
@@ -96,7 +96,7 @@ def cuts(said: str, task: str) -> bool:
     return any(said in one[0] and said != one[0] for one in whole)
 
 
-def read(scene: Scene, prior: Prior) -> Crossing | None:
+def read(scene: Scene, prior: Reranker) -> Crossing | None:
     """Return the call that says what the next sign stands for; None where all were read."""
     given = {
         str(value) for step in scene.attempts for value in json.loads(step.move.arguments).values()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.matcher import Asked, Span
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.bridging import SURE, Crossing, taker
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.scene import Offer, Scene, about, news
@@ -30,7 +30,7 @@ Names = dict[str, str]
 """What the task says for each parameter of a call: the function's key -> a name, or a code."""
 
 
-def coded(scene: Scene, prior: Prior, *, meant: bool) -> Crossing | None:
+def coded(scene: Scene, prior: Reranker, *, meant: bool) -> Crossing | None:
     """Return the next call towards a function that takes codes where the task tells names.
 
     One that was refused for names or, with ``meant``, that would serve the task if these were codes:
@@ -96,7 +96,7 @@ def _refused(offer: Offer, examples: Mapping[str, str], scene: Scene) -> tuple[s
 
 
 def _meant(
-    offer: Offer, examples: Mapping[str, str], scene: Scene, prior: Prior
+    offer: Offer, examples: Mapping[str, str], scene: Scene, prior: Reranker
 ) -> tuple[str, Names] | None:
     """Return the words that ask for a function, and the names in them, were these codes."""
     api, task = offer.function.api, scene.task
@@ -121,7 +121,7 @@ def _meant(
     return task[begin:end].strip(_EDGES), names
 
 
-def _lookup(name: str, wanted: str, scene: Scene, prior: Prior) -> Crossing | None:
+def _lookup(name: str, wanted: str, scene: Scene, prior: Reranker) -> Crossing | None:
     """Return the call that tells what of some kind a name has; None where none does, or did not."""
     best: tuple[float, Crossing] | None = None
     for question in (f"Which {wanted} does {name} have?", f"What is the {wanted} of {name}?"):

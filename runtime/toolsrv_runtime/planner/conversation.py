@@ -18,9 +18,9 @@ from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats.base import Meter, Move, Prior, Step, View
-from toolsrv_runtime.formats.fit import Shape, fit
+from toolsrv_runtime.agent.fitting import PromptShape, fit_prompt
+from toolsrv_runtime.contract.format import Action, History, Reranker, Step, UsageMeter
+from toolsrv_runtime.contract.models import Engine, Piece
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.planner.finishing import finish
 from toolsrv_runtime.planner.matched import Matched
@@ -36,9 +36,9 @@ from toolsrv_runtime.planner.reply import Reply
 from toolsrv_runtime.planner.scene import Offer, Scene, about, news
 from toolsrv_runtime.planner.several import Several
 from toolsrv_runtime.planner.turn import Turn
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
-from toolsrv_runtime.values import days, facts, feasts
+from toolsrv_runtime.values import dates, facts
 
 SEEN = 60
 """Facts of earlier responses that arguments may be taken from."""
@@ -57,7 +57,7 @@ class CompactFormat:
 
     name = "compact"
 
-    def __init__(self, engine: Engine, profile: Profile, *, prior: Prior | None = None) -> None:
+    def __init__(self, engine: Engine, profile: Profile, *, prior: Reranker | None = None) -> None:
         self._engine = engine
         self._profile = profile
         self._prior = prior
@@ -69,7 +69,9 @@ class CompactFormat:
             found.insert(0, ("error", facts.plain(error)[: facts.VALUE_LIMIT]))
         return json.dumps(dict(found), ensure_ascii=False)
 
-    def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
+    def propose(
+        self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
+    ) -> Action | str:
         """Return the next move; see ``Format.propose``."""
         meter.replies += 1
         scene = self._scene(view, meter)
@@ -83,7 +85,9 @@ class CompactFormat:
             move = finish(turn, self._told(view), reply.missing)
         return move or reply.gives_up()
 
-    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+    def finish(
+        self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
+    ) -> Action | None:
         """Return an answer from the facts of the path; see ``Format.finish``."""
         if not self._told(view):
             return None
@@ -100,7 +104,9 @@ class CompactFormat:
             missing += Needs(scene, self._prior).all_left([*taken, *missing])
         return finish(turn, self._told(view), list(dict.fromkeys(missing)))
 
-    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+    def prefers(
+        self, view: History, first: Step, second: Step, *, stop: Stop, meter: UsageMeter
+    ) -> bool:
         """Whether ``first`` worked and the other did not, else which call serves its words better.
 
         Of two calls for the same words the matcher says that; without it, and of others, the model
@@ -123,11 +129,11 @@ class CompactFormat:
         one, other = (score / max(1, len(text)) for score, text in zip(scores, said, strict=True))
         return one >= other
 
-    def _scene(self, view: View, meter: Meter) -> Scene:
+    def _scene(self, view: History, meter: UsageMeter) -> Scene:
         """Return what a reply is written from, shortened where its prompt would be too long."""
         scene = self._whole(view)
 
-        def shaped(shape: Shape) -> Scene:
+        def shaped(shape: PromptShape) -> Scene:
             offers = tuple(
                 replace(offer, brief=text != offer.line)
                 for offer, text in zip(scene.offers, shape.documents, strict=True)
@@ -139,7 +145,7 @@ class CompactFormat:
             )
             return replace(scene, offers=offers, path=path)
 
-        fitted = fit(
+        fitted = fit_prompt(
             [(offer.line, replace(offer, brief=True).line) for offer in scene.offers],
             [step.observation for step in scene.path],
             lambda shape: self._engine.count(shaped(shape).head()),
@@ -150,7 +156,7 @@ class CompactFormat:
         meter.note((*layout.hidden(scene.task), *fitted.notes))
         return shaped(fitted.shape)
 
-    def _whole(self, view: View) -> Scene:
+    def _whole(self, view: History) -> Scene:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
@@ -159,14 +165,14 @@ class CompactFormat:
         attempts = (*view.path, *view.tried, *view.failed)
         task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
         task = as_sums(in_digits(task))
-        task = in_full(with_year(feasts.dated(task, days.today()), days.today()))
+        task = in_full(with_year(dates.with_holiday_dates(task, dates.today()), dates.today()))
         seen = two_scales.taken_on(upcoming.meant(told, task), task)[:SEEN]
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
 
-    def _told(self, view: View) -> list[tuple[Step, list[facts.Fact]]]:
+    def _told(self, view: History) -> list[tuple[Step, list[facts.Fact]]]:
         """Return the calls that answered something, with their facts that the task may mean."""
         found = [
             (step, upcoming.meant(self._facts(step.response), view.task))
@@ -176,5 +182,5 @@ class CompactFormat:
         return [(step, group) for step, group in found if group]
 
 
-def _was_tried(view: View, thought: str) -> bool:
+def _was_tried(view: History, thought: str) -> bool:
     return any(step.move.thought == thought for step in view.tried)

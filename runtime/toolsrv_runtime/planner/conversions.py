@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner.reading.measures import converted, unit_of, unit_written
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.planner.scene import Offer, Scene, news
-from toolsrv_runtime.values import readings
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.units import written
+from toolsrv_runtime.values.lexicon import TO_TWELVE, unit_pattern
 
 CONVERTER = "convert an amount between units"
 """What a converter is looked for with."""
@@ -35,7 +34,7 @@ _NUMBER = (
 )
 _ELSEWHEN = r"(?! (?:ago|before|after|from|until|and)\b)"
 _SPEEDS = (
-    written("kilometer_per_hour", "mile_per_hour", "meter_per_second", "knot")
+    unit_pattern("kilometer_per_hour", "mile_per_hour", "meter_per_second", "knot")
     + r"|(?:feet|foot) (?:per|a) second"
 )
 _SPOONS = r"(?:tea|table)spoon(?:ful)?s?|tsps?|tbsps?|cups?"
@@ -138,7 +137,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if len(found) != 1:
         return ""
     roles = _roles(api)
-    values = {"amount": readings.read("number", found[0].amount)}
+    values = {"amount": kinds.normalise_value("number", found[0].amount)}
     values |= {"from": found[0].unit, "to": found[0].wanted}
     return next((values[role] for role, one in roles.items() if one == parameter), "")
 

@@ -10,8 +10,13 @@ import json
 import re
 from collections.abc import Sequence
 
-from toolsrv_runtime.formats.lark import MOST_CHUNKS, choice, chunks, literal
 from toolsrv_runtime.planner import layout
+from toolsrv_runtime.templates.grammar_rules import (
+    MOST_CHUNKS,
+    lark_choice,
+    lark_literal,
+    text_chunks,
+)
 from toolsrv_runtime.values import facts
 
 # Of a thought the words are whole, whatever is inside them.
@@ -29,8 +34,8 @@ def need(task: str, *, offers: int, served: bool) -> str:
     end = layout.DONE if served else layout.ACTION
     # One terminal each: a blank belongs to the words and to what follows them.
     return (
-        f"start: THOUGHT | {literal(end)}\nTHOUGHT: WORDS TAIL\n"
-        f"TAIL: {choice(tails)}\n{_words([_WHOLE.findall(task)])}"
+        f"start: THOUGHT | {lark_literal(end)}\nTHOUGHT: WORDS TAIL\n"
+        f"TAIL: {lark_choice(tails)}\n{_words([_WHOLE.findall(task)])}"
     )
 
 
@@ -42,7 +47,7 @@ def needed(said: str) -> str:
 
 def value(sources: Sequence[str]) -> str:
     """Return the grammar of a value: a run of words of one of the sources, and a quote."""
-    told = [chunks(facts.plain(source)) for source in sources]
+    told = [text_chunks(facts.plain(source)) for source in sources]
     return f'start: VALUE\nVALUE: WORDS "\\""\n{_words(told)}'
 
 
@@ -53,7 +58,7 @@ def free() -> str:
 
 def one_of(options: Sequence[str]) -> str:
     """Return the grammar of a value that is one of ``options``, and a quote."""
-    return f'start: value "\\""\nvalue: {choice(options)}\n'
+    return f'start: value "\\""\nvalue: {lark_choice(options)}\n'
 
 
 def original(said: str, text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner import formulas
 from toolsrv_runtime.planner.reading.measures import unit_written
 from toolsrv_runtime.planner.reading.parts import split

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from toolsrv_registry.matcher import Asked
-from toolsrv_runtime.formats.base import Move, Prior
+from toolsrv_runtime.contract.format import Action, Reranker
 from toolsrv_runtime.planner.bridging import SURE
 from toolsrv_runtime.planner.filling import Filling
 from toolsrv_runtime.planner.forced import forced
 from toolsrv_runtime.planner.matched import Matched
 from toolsrv_runtime.planner.scene import Offer, Scene, about, news
 from toolsrv_runtime.planner.turn import Turn
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _YEAR = r"(?:19|20)\d\d"
@@ -73,7 +73,7 @@ def find(task: str) -> Counted | None:
     return Counted(found[0], found["feast"], question, amount, f"{found['unit'].lower()}s")
 
 
-def next_call(turn: Turn, scene: Scene, prior: Prior, *, grounded: bool) -> Move | None:
+def next_call(turn: Turn, scene: Scene, prior: Reranker, *, grounded: bool) -> Action | None:
     """Return the next call towards a day counted from a feast; None where there is none to make."""
     counted = find(scene.task)
     if counted is None or any(about(one) == counted.words for one in scene.attempts):
@@ -96,8 +96,8 @@ def next_call(turn: Turn, scene: Scene, prior: Prior, *, grounded: bool) -> Move
 
 
 def _feast(
-    turn: Turn, counted: Counted, scene: Scene, prior: Prior, *, grounded: bool
-) -> Move | None:
+    turn: Turn, counted: Counted, scene: Scene, prior: Reranker, *, grounded: bool
+) -> Action | None:
     """Return the call that tells when the feast is, filled from the question for that."""
     alone = replace(scene, task=counted.question, path=(), attempts=(), seen=())
     matches = prior.match(Asked(counted.question), [one.function.api for one in scene.offers])
@@ -124,7 +124,7 @@ def _adder(scene: Scene) -> Offer | None:
 def _keys(offer: Offer) -> tuple[str, str, str] | None:
     """Return a function's keys for a date, a number and its unit, where it takes no more."""
     api = offer.function.api
-    by_kind = {patterns.kind(one, api): key for key, one in offer.function.parameters.items()}
+    by_kind = {kinds.value_kind(one, api): key for key, one in offer.function.parameters.items()}
     units = [
         key
         for key, one in offer.function.parameters.items()

@@ -11,8 +11,8 @@ import re
 from toolsrv_registry.api import Api
 from toolsrv_runtime.planner.scene import Scene, about, news
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.readings import read
+from toolsrv_runtime.values.kinds import normalise_value
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 _MAKES = re.compile(r"(?:generate|create|invent|draw|make)\b", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(?:count|number|limit|times|quantity|how many)\b")
@@ -30,7 +30,7 @@ def too_few(scene: Scene) -> list[str]:
         wanted = _wanted(about(step), api)
         if wanted is None:
             continue
-        count = read("number", wanted["count"])
+        count = normalise_value("number", wanted["count"])
         arguments = json.loads(step.move.arguments)
         given = [str(one) for key, one in arguments.items() if _COUNTS.search(words(key))]
         told = [value for name, value in news(step) if _TOLD.search(name)]

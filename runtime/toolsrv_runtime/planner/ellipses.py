@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Slot
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.reading import cues, spelling
 from toolsrv_runtime.planner.reading.mentions import spelled
 from toolsrv_runtime.planner.reading.parts import Part, split
 from toolsrv_runtime.planner.scene import Scene, about
 from toolsrv_runtime.planner.stated import Stated
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 
 APART = 5.0
 """Nats that a value is likelier for its parameter than for any other."""
@@ -85,7 +85,7 @@ class _Ellipsis:
         return self.begin + len(self.words)
 
 
-def refills(scene: Scene, prior: Prior) -> Iterator[Refill]:
+def refills(scene: Scene, prior: Reranker) -> Iterator[Refill]:
     """Yield the calls that ellipses ask for, each that of the words before it with another value.
 
     Nothing where more is asked for in between, or where it is not sure what the value is.
@@ -150,7 +150,7 @@ def _before(one: _Ellipsis, scene: Scene, short: set[str]) -> Step | None:
 
 
 def _value(
-    one: _Ellipsis, given: Mapping[str, str], function: Function, scene: Scene, prior: Prior
+    one: _Ellipsis, given: Mapping[str, str], function: Function, scene: Scene, prior: Reranker
 ) -> _Value | None:
     """Return the value of an ellipsis for one of the arguments given before, None where unsure."""
     asked = Asked(scene.task, (one.begin, one.end))
@@ -171,7 +171,7 @@ def _values(
 ) -> Iterator[_Value]:
     """Yield what of an ellipsis may be a parameter's value, alone too in the unit of that ``before``."""
     parameter, task = function.parameters[key], scene.task
-    kind = patterns.kind(parameter, function.api)
+    kind = kinds.value_kind(parameter, function.api)
     if parameter.enum:
         for at, score in slot.listed():
             for match in spelled(parameter.enum[at]).finditer(one.words):
@@ -183,7 +183,7 @@ def _values(
     for number, first in enumerate(tokens):
         for last in tokens[number : number + _WORDS]:
             said, score = task[first.start() : last.end()], slot.score(0, first.start(), last.end())
-            if score >= NAMED if kind in patterns.LOOSE else spelling.looks(kind, said, task):
+            if score >= NAMED if kind in kinds.LOOSE_KINDS else spelling.looks(kind, said, task):
                 found = (score, first.start() - one.begin, last.end() - one.begin)
                 value = spelling.read(kind, said, task)
                 read = Stated(one.words, scene).meant(parameter, function.api, value)
@@ -208,7 +208,7 @@ def _stands_alone(one: _Ellipsis, begin: int, end: int) -> bool:
 def _unit(kind: str, value: str, text: str) -> str:
     """Return the stem of the word or the sign that stands behind a value in a text, "" for none."""
     tokens = list(_TOKEN.finditer(text))[-_BACK:]
-    for number, first in enumerate(tokens if value and kind not in patterns.LOOSE else ()):
+    for number, first in enumerate(tokens if value and kind not in kinds.LOOSE_KINDS else ()):
         for last in tokens[number : number + 3]:
             behind = _UNIT.match(text, last.end())
             said = text[first.start() : last.end()]

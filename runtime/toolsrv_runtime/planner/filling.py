@@ -28,7 +28,7 @@ from toolsrv_runtime.planner.reading.measures import (
 from toolsrv_runtime.planner.scene import Scene, used
 from toolsrv_runtime.planner.stated import STATED, Stated
 from toolsrv_runtime.planner.turn import Turn
-from toolsrv_runtime.values import facts, patterns, readings
+from toolsrv_runtime.values import facts, kinds
 
 MEANT = 2.0
 """Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
@@ -131,19 +131,21 @@ class Filling:
         self, parameter: Parameter, api: Api, taken: Collection[str], past: Collection[str]
     ) -> str | None:
         """Let the model choose or copy a value and return it as the API reads it."""
-        kind = patterns.kind(parameter, api)
+        kind = kinds.value_kind(parameter, api)
         if not self._grounded and not parameter.enum:
-            return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
+            return (
+                kinds.normalise_value(kind, self._turn.write(copying.free())[:-1].strip()) or None
+            )
         plain = self._says.value(parameter, api)
         plain = plain or unit_of_answer(parameter, taken, self._scene.seen, self._scene.task)
-        if plain and readings.read(kind, plain) not in past:
-            return readings.read(kind, self._chosen([plain]))
+        if plain and kinds.normalise_value(kind, plain) not in past:
+            return kinds.normalise_value(kind, self._chosen([plain]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
         enum = parameter.enum and not past
         named = self._matched.listed(api, parameter, taken) if enum else ""
         if named:
             named = self._says.in_full(named, parameter)
-            return readings.read(kind, self._chosen([named]))
+            return kinds.normalise_value(kind, self._chosen([named]))
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
             options = [one for one in near if self._read(kind, one) not in past] or near
             return self._read(kind, self._chosen(options)) if options else None
@@ -182,14 +184,14 @@ class Filling:
         self, parameter: Parameter, api: Api, near: Sequence[str], whole: Sequence[str]
     ) -> list[str]:
         """Return the words that may be a value: the matcher's, those ``near``, ``whole``, copied."""
-        kind = patterns.kind(parameter, api)
+        kind = kinds.value_kind(parameter, api)
         copied = self._copied(near)
         known = [*near, *whole]
-        exact = kind not in patterns.LOOSE or kind in {"text", "name", "country"}
+        exact = kind not in kinds.LOOSE_KINDS or kind in {"text", "name", "country"}
         if exact and any(copied in one for one in known):
             copied = ""  # one of them, or cut off from it
         pool = dict.fromkeys([*known, copied] if copied else known)
-        if kind in patterns.RARE or kind == "text":  # cut off from a longer one
+        if kind in kinds.RARE_KINDS or kind == "text":  # cut off from a longer one
             own = whole if kind == "text" else ()
             pool = dict.fromkeys(
                 a for a in pool if a in own or not any(a != b and a in b for b in pool)
@@ -246,10 +248,10 @@ class Filling:
 
     def _typed(self, kind: str) -> list[str]:
         """Return what looks like a value of the kind, in the task and the responses."""
-        if kind in patterns.LOOSE:
+        if kind in kinds.LOOSE_KINDS:
             return []
         texts = [self._scene.task, *(value for _, value in self._scene.seen)]
-        found = [one for text in texts for one in patterns.find(kind, text)]
+        found = [one for text in texts for one in kinds.find_values(kind, text)]
         return list(dict.fromkeys(one for one in found if facts.plain(one)))[:TYPED_LIMIT]
 
     def _chosen(self, options: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Move, Step
+from toolsrv_runtime.contract.format import FINISH, Action, Interrupted, Step
 from toolsrv_runtime.planner import answering, layout
 from toolsrv_runtime.planner.turn import Turn
 from toolsrv_runtime.values import facts
@@ -13,7 +13,7 @@ from toolsrv_runtime.values import facts
 
 def finish(
     turn: Turn, told: Sequence[tuple[Step, Sequence[facts.Fact]]], missing: Sequence[str]
-) -> Move:
+) -> Action:
     """Let the model choose what the answer says of each response; tell it in full.
 
     ``told`` are the calls that answered something, with their facts. An answer that is longer than
@@ -39,7 +39,7 @@ def finish(
         sentences.append(facts.sentence((name, full[name]) for name in names))
     answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
     arguments = json.dumps(answer, ensure_ascii=False)
-    return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
+    return Action(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
 
 
 def _echoes(steps: Sequence[Step]) -> list[set[str]]:

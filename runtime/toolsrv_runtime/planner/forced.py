@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsrv_runtime.formats.base import Move
+from toolsrv_runtime.contract.format import Action
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.planner.dates import iso_dates
 from toolsrv_runtime.planner.scene import Offer
@@ -11,7 +11,7 @@ from toolsrv_runtime.planner.turn import Turn
 
 def forced(
     turn: Turn, part: str, offer: Offer, arguments: str, missing: tuple[str, ...] = ()
-) -> Move:
+) -> Action:
     """Return the call of a function on offer for a part of the task; ``arguments`` are JSON."""
     name = offer.function.name
     turn.force(layout.shown(part), data=True)
@@ -19,4 +19,4 @@ def forced(
     thought = turn.text().partition(layout.ACTION)[0]
     turn.force(f"{layout.INPUT}{arguments}")
     arguments = iso_dates(offer.function, arguments)
-    return Move(thought, name, arguments, turn.pieces(), part, missing)
+    return Action(thought, name, arguments, turn.pieces(), part, missing)

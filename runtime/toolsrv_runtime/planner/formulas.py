@@ -15,7 +15,7 @@ from typing import Any
 from toolsrv_registry.api import Api
 from toolsrv_runtime.planner import unit_formulas
 from toolsrv_runtime.planner.formula_table import FORMULAS, Formula
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 CALCULATOR = "calculate an arithmetic expression"
@@ -52,7 +52,7 @@ def takes_expression(api: Api, text: str) -> str:
     about = f"{words(api.name)} {words(api.description)}"
     if not _CALCULATES.search(about) or _NO_CALCULATOR.search(about):
         return ""
-    found = [one for one in api.required if patterns.kind(one, api) == "expression"]
+    found = [one for one in api.required if kinds.value_kind(one, api) == "expression"]
     if len(found) != 1 or len(api.required) != 1:
         return ""
     told = f"{api.description} {found[0].description}"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from toolsrv_registry.functions import Function
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.contract.hints import MadeCall
-from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.planner import ciphers, clues, conversions, costs, counted
 from toolsrv_runtime.planner.conversions import CONVERTER
 from toolsrv_runtime.planner.formulas import CALCULATOR
@@ -26,7 +26,7 @@ _QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w
 class PlannerHints:
     """See ``TaskHints``; ``prior`` is the retriever and its matcher."""
 
-    def __init__(self, prior: Prior) -> None:
+    def __init__(self, prior: Reranker) -> None:
         self._prior = prior
 
     def query(self, task: str) -> str:
@@ -38,7 +38,7 @@ class PlannerHints:
 
         No document of a calculator says "squared" or "times", none of a converter "hours".
         """
-        sums = arithmetic.share(as_sums(task)) or costs.asks(task)
+        sums = arithmetic.arithmetic_share(as_sums(task)) or costs.asks(task)
         found = [CALCULATOR] if sums else []
         return [*found, CONVERTER] if conversions.find(task) else found
 

@@ -7,7 +7,7 @@ import re
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.planner.matched import Matched
 from toolsrv_runtime.planner.scene import Scene, news
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds as patterns
 from toolsrv_runtime.values.facts import words
 
 _UNDO = re.compile(r"\b(?:de|en)(?=(?:cod|crypt|cipher)(?:e|er|ing|ed)?\b)")
@@ -45,9 +45,13 @@ def is_shaped_for(function: Function, other: Function, matched: Matched) -> bool
     """
     if not is_inverse(function, other):
         return False
-    kinds = {patterns.kind(one, other.api) for one in other.api.required} & patterns.RARE
+    kinds = {
+        patterns.value_kind(one, other.api) for one in other.api.required
+    } & patterns.RARE_KINDS
     for parameter in function.api.required if kinds else ():
-        if patterns.kind(parameter, function.api) == "text":
+        if patterns.value_kind(parameter, function.api) == "text":
             said = matched.values(function.api, parameter)[:1]
-            return any(patterns.find(kind, value) == [value] for value in said for kind in kinds)
+            return any(
+                patterns.find_values(kind, value) == [value] for value in said for kind in kinds
+            )
     return False

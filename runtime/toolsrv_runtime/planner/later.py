@@ -14,7 +14,7 @@ from typing import Protocol
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Match
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner import costs
 from toolsrv_runtime.planner.calculating import calculator
 from toolsrv_runtime.planner.inverse import is_shaped_for
@@ -53,13 +53,13 @@ class Plan(Protocol):
         ...
 
 
-def later(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
+def later(plan: Plan, scene: Scene, prior: Reranker) -> Iterator[Need]:
     """Yield what clauses with an answer ask for besides, then what is a need only now."""
     yield from _likeliest(_hidden(plan, scene, prior))
     yield from _likeliest(_late(plan, scene, prior))
 
 
-def _hidden(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
+def _hidden(plan: Plan, scene: Scene, prior: Reranker) -> Iterator[Need]:
     """Yield functions that take what was answered, for the words that had their answer."""
     for words in dict.fromkeys(about(step) for step in scene.path if step.ok):
         if calculator(words, scene) or costs.calculator(words, scene):
@@ -71,7 +71,7 @@ def _hidden(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
                 yield Need(words, scene.task.find(words), function, serves)
 
 
-def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
+def _late(plan: Plan, scene: Scene, prior: Reranker) -> Iterator[Need]:
     """Yield functions that take what was answered, for words of their own.
 
     "How many kilometres lie between the capitals of Peru and Chile": as long as nobody knows these,

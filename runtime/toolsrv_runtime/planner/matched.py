@@ -13,10 +13,10 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner.reading.measures import may_be
 from toolsrv_runtime.planner.scene import Scene
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 
 SEEN = 24
 """Facts of earlier responses that the matcher sees."""
@@ -47,7 +47,7 @@ _ENDS = re.compile(r"\s*(?:[(,;|]|$)")
 class Matched:
     """The matches of the functions on offer with one part; see the module."""
 
-    def __init__(self, scene: Scene, part: str, prior: Prior | None) -> None:
+    def __init__(self, scene: Scene, part: str, prior: Reranker | None) -> None:
         self._scene = scene
         self._prior = prior
         begin = scene.task.find(part) if part else -1
@@ -125,7 +125,7 @@ class Matched:
         names = [name for name, told in self._scene.seen if told == said]
         if names and not any(may_be(parameter, name) for name in names):
             return False
-        named = patterns.kind(parameter, api) in _NAMED
+        named = kinds.value_kind(parameter, api) in _NAMED
         return not named or any(letter.isalpha() for letter in said)
 
     def listed(self, api: Api, parameter: Parameter, taken: Collection[str] = ()) -> str:

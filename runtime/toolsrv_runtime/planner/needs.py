@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.matched import Matched
 from toolsrv_runtime.planner.purposes import is_bound, may_serve
 from toolsrv_runtime.planner.reading import spans
@@ -96,7 +96,7 @@ class _Placed:
 class Needs:
     """The needs of one scene as rules, retriever and matcher see them."""
 
-    def __init__(self, scene: Scene, prior: Prior) -> None:
+    def __init__(self, scene: Scene, prior: Reranker) -> None:
         self._scene = scene
         self._prior = prior
         self._placed = self._place()

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner.bridging import Crossing
 from toolsrv_runtime.planner.calculating import is_down
 from toolsrv_runtime.planner.scene import Scene, about
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 
@@ -45,7 +45,7 @@ def _codes(task: str) -> list[str]:
 
 
 def _currencies(task: str) -> list[str]:
-    return patterns.find("currency", task)
+    return kinds.find_values("currency", task)
 
 
 _COUNTRY = (r"country(?: name| code)?", r"(?P<country>.+)")

@@ -13,8 +13,8 @@ from pathlib import Path
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Asked, Match, Matcher
-from toolsrv_runtime.finder import Finder, FoundList
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
+from toolsrv_runtime.contract.format import Reranker
 
 OWN_MATCHER = Path(__file__).parents[1] / "models" / "nano.matcher"
 
@@ -27,7 +27,7 @@ def _matcher() -> Matcher:
 class OwnPrior:
     """A prior with the compact model's own matcher in place of the registry's."""
 
-    def __init__(self, prior: Prior) -> None:
+    def __init__(self, prior: Reranker) -> None:
         self._prior = prior
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
@@ -46,7 +46,7 @@ class OwnPrior:
             return []
 
 
-def own_prior(prior: Prior) -> Prior:
+def own_prior(prior: Reranker) -> Reranker:
     """Return a prior with the compact model's own matcher, itself where it has it already."""
     return prior if isinstance(prior, OwnPrior) else OwnPrior(prior)
 
@@ -54,10 +54,10 @@ def own_prior(prior: Prior) -> Prior:
 class OwnFinder(OwnPrior):
     """A finder with the compact model's own matcher in place of the registry's."""
 
-    def __init__(self, finder: Finder) -> None:
+    def __init__(self, finder: ApiRetriever) -> None:
         super().__init__(finder)
         self._finder = finder
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         """See ``Finder``."""
         return self._finder.search(text, limit, category=category)

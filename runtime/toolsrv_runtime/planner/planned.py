@@ -15,7 +15,7 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner import clues, conversions, costs, then
 from toolsrv_runtime.planner.calculating import calculator
 from toolsrv_runtime.planner.later import later
@@ -66,7 +66,7 @@ _THERE = re.compile(r"\bthere\b", re.IGNORECASE)
 class Planned:
     """The needs of one scene as the matcher sees them; none where it cannot be used."""
 
-    def __init__(self, scene: Scene, prior: Prior) -> None:
+    def __init__(self, scene: Scene, prior: Reranker) -> None:
         self._scene = scene
         self._prior = prior
 
@@ -291,7 +291,9 @@ class Planned:
     def _sums(self) -> list[str]:
         """Return the words of what is to be worked out: no function has to find those."""
         task = self._scene.task
-        return [task[one.begin : one.end] for one in arithmetic.find(task) if one.is_plain]
+        return [
+            task[one.begin : one.end] for one in arithmetic.find_arithmetic(task) if one.is_plain
+        ]
 
     def _words(self, span: Span) -> str:
         """Return the words of a clause, without the number in "2)" where the next one begins."""

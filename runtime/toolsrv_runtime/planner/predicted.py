@@ -8,7 +8,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import grounding
 from toolsrv_runtime.planner.scene import Scene, news
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds as patterns
 from toolsrv_runtime.values.facts import words
 
 _PREDICTED = re.compile(r"\b(?:predicted|estimated|expected)\b.*\btime\b")
@@ -23,13 +23,13 @@ def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
     For a function of one distance and one time, where the part, or what follows it in its sentence,
     points back and the part tells neither.
     """
-    kinds = [patterns.kind(one, api) for one in api.required]
+    kinds = [patterns.value_kind(one, api) for one in api.required]
     last = next((step for step in reversed(scene.path) if step.ok), None)
     if parameter not in api.required or last is None:
         return ""
     if not grounding.refers(_sentence(part, scene.task)):
         return ""
-    if len(kinds) != 2 or "length" not in kinds or patterns.find("length", part):
+    if len(kinds) != 2 or "length" not in kinds or patterns.find_values("length", part):
         return ""
     times = [value for name, value in news(last) if _PREDICTED.search(words(name))]
     given = json.loads(last.move.arguments)
@@ -41,7 +41,7 @@ def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
     if len(times) != 1 or len(races) != 1 or not _CLOCK.fullmatch(times[0]):
         return ""
     own = words(parameter.name).split()
-    if patterns.kind(parameter, api) == "length":
+    if patterns.value_kind(parameter, api) == "length":
         return races[0] if any("time" in words(one.name).split() for one in api.required) else ""
     return times[0] if "time" in own else ""
 

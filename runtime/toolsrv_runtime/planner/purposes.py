@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.values import money
+from toolsrv_runtime.values import lexicon
 from toolsrv_runtime.values.facts import words
 
 LENGTH = 400
@@ -26,7 +26,7 @@ _THINGS = (
     r"songs?|tracks?|lyrics|bands?|artists?|films?|movies?|restaurants?|hotels?|shops?|stores?|"
     r"wines?|teams?|venues?|places?"
 )
-_MONEY = rf"(?:usd|eur|gbp|jpy|chf|cad|aud|inr|cny|sek|nok|dkk|mxn|brl|zar|thb|[^\W\d_]+ (?:money|currency)|{money.NAMES})"
+_MONEY = rf"(?:usd|eur|gbp|jpy|chf|cad|aud|inr|cny|sek|nok|dkk|mxn|brl|zar|thb|[^\W\d_]+ (?:money|currency)|{lexicon.CURRENCY_NAMES})"
 _TEXTS = (
     r"(?:reply|letter|essay|article|story|poem|haiku|sonnet|limerick|speech|review|report|blog post|toast|joke|"
     r"cover letter|apology|thank[- ]you (?:note|card)|invitation|screenplay)"

@@ -9,11 +9,11 @@ import json
 import re
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.reading import spans
 from toolsrv_runtime.planner.scene import news
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _ANYBODY = (
@@ -53,7 +53,7 @@ def reads(step: Step, api: Api, task: str) -> bool:
     took = any(
         holds(task, str(given[one.name]))
         for one in api.required
-        if one.name in given and patterns.kind(one, api) in {"text", *patterns.RARE}
+        if one.name in given and kinds.value_kind(one, api) in {"text", *kinds.RARE_KINDS}
     )
     decodes = _READS.search(f"{words(api.name)}. {api.description}")
     lettered = any(letter.isalpha() for _, value in news(step) for letter in value)

@@ -6,14 +6,14 @@ import json
 import re
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.base import Move
+from toolsrv_runtime.contract.format import Action
 from toolsrv_runtime.planner import conversions, formulas
 from toolsrv_runtime.planner.calculating import is_told_twice
 from toolsrv_runtime.planner.inverse import put_back, wants_back
 from toolsrv_runtime.planner.scene import Offer, Scene, news
 
 
-def repeats(move: Move, scene: Scene, *, asks: bool) -> bool:
+def repeats(move: Action, scene: Scene, *, asks: bool) -> bool:
     """Whether the path already has this very call: the part it is for is served then.
 
     So has it where words that ask for nothing only put a function's own answer into it again, where
@@ -37,7 +37,7 @@ def repeats(move: Move, scene: Scene, *, asks: bool) -> bool:
     return any(value in answers and value not in scene.task for value in given.values())
 
 
-def _is_idle(move: Move, offer: Offer, scene: Scene) -> bool:
+def _is_idle(move: Action, offer: Offer, scene: Scene) -> bool:
     """Whether a call would tell no more than what is known: "2.5 km in km", a Roman numeral's number."""
     given: dict[str, object] = json.loads(move.arguments)
     if conversions.is_idle(offer.function.api, given):
@@ -53,7 +53,7 @@ def _is_idle(move: Move, offer: Offer, scene: Scene) -> bool:
     )
 
 
-def _told_values(move: Move, offer: Offer) -> dict[str, str]:
+def _told_values(move: Action, offer: Offer) -> dict[str, str]:
     """Return a call's arguments without optional ones that say what is meant anyway."""
     given = {key: str(value) for key, value in json.loads(move.arguments).items()}
     optional = {

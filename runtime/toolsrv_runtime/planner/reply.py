@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from toolsrv_runtime.engine.base import Piece
-from toolsrv_runtime.formats.base import FINISH, Move, Prior
+from toolsrv_runtime.contract.format import FINISH, Action, Reranker
+from toolsrv_runtime.contract.models import Piece
 from toolsrv_runtime.planner import ciphers, clues, copying, counted, formulas, layout, other_ways
 from toolsrv_runtime.planner.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.planner.calculating import calculated, is_down, worked_out
@@ -46,7 +46,7 @@ class Reply:
     none, both as far as ``next`` has come.
     """
 
-    def __init__(self, turn: Turn, scene: Scene, prior: Prior | None, *, grounded: bool) -> None:
+    def __init__(self, turn: Turn, scene: Scene, prior: Reranker | None, *, grounded: bool) -> None:
         self._turn = turn
         self._scene = scene
         self._prior = prior
@@ -59,7 +59,7 @@ class Reply:
             dict.fromkeys(text for step in scene.path for text in step.move.missing)
         )
 
-    def next(self) -> Move | None:
+    def next(self) -> Action | None:
         """Return the next call, or the end of a path that leads nowhere; None where all is served.
 
         What is left without a call is in ``missing`` then.
@@ -89,7 +89,7 @@ class Reply:
             return _crossed(self._turn, code)
         return None
 
-    def gives_up(self) -> Move:
+    def gives_up(self) -> Action:
         """Return the end of a path on which nothing is left to try."""
         scene = self._scene
         failed = [one for one in scene.attempts if not one.ok and one.move.function != FINISH]
@@ -100,7 +100,7 @@ class Reply:
             thought = "; ".join(told) or "nothing to do"
         text = f"{thought}{layout.ACTION}{FINISH}{layout.INPUT}{layout.QUIT}"
         pieces = (Piece(text, special=True),)
-        return Move(thought, FINISH, layout.QUIT, pieces, missing=tuple(self.missing))
+        return Action(thought, FINISH, layout.QUIT, pieces, missing=tuple(self.missing))
 
     def _failed(self) -> str:
         """Return the words whose call has just failed, "" where they need no other try.
@@ -114,7 +114,7 @@ class Reply:
         extra = self._plan is not None and self._plan.is_extra(last)
         return "" if idle or extra else about(last)
 
-    def _again(self, failed: str) -> Move:
+    def _again(self, failed: str) -> Action:
         """Return another call for words whose call has failed, or the end of the path."""
         scene, turn, last = self._scene, self._turn, self._scene.path[-1]
         tries = sum(about(step) == failed for step in scene.path)
@@ -147,13 +147,13 @@ class Reply:
             return None
         return ciphers.back(self._scene) or clues.read(self._scene, self._prior)
 
-    def _counted(self) -> Move | None:
+    def _counted(self) -> Action | None:
         """Return the next call towards a day that is counted from a feast."""
         if self._prior is None:
             return None
         return counted.next_call(self._turn, self._scene, self._prior, grounded=self._grounded)
 
-    def _another(self) -> Move | None:
+    def _another(self) -> Action | None:
         """Return a call like one before it, where the task asks for that with other values."""
         if self._prior is None or not self.served:
             return None
@@ -174,7 +174,7 @@ class Reply:
             or (self.served and self._needs is not None and not self._needs.asks(about(step)))
         ]
 
-    def _first(self, taken: list[str]) -> Move | None:
+    def _first(self, taken: list[str]) -> Action | None:
         """Return the call for the first need that some function serves; None where none is left.
 
         Adds to ``taken`` what turns out to ask for no more, and to ``missing`` what nothing serves.
@@ -226,7 +226,7 @@ class Reply:
         signs = [one.sign for one in clues.find(self._scene.task) if one.sign in words]
         return any(about(step) in signs for step in self._scene.path if step.ok)
 
-    def _repeats(self, move: Move) -> bool:
+    def _repeats(self, move: Action) -> bool:
         asks = self._needs is None or self._needs.asks(move.about)
         return repeats(move, self._scene, asks=asks)
 
@@ -239,7 +239,7 @@ class Reply:
         words = copying.original(copying.needed(said).strip(), scene.task)
         return self._needs.next(words, [*taken, *self.missing]) if self._needs else words
 
-    def _serve(self, part: str, need: Need | None = None) -> Move | None:
+    def _serve(self, part: str, need: Need | None = None) -> Action | None:
         """Return the call that serves ``part``, or None when there is none; the turn says so.
 
         ``need`` says which function the whole task needs for it, where that is known.
@@ -276,7 +276,7 @@ class Reply:
             return forced(turn, part, offer, json.dumps(straight, ensure_ascii=False), missing)
         thought = turn.text().partition(layout.ACTION)[0]
         text = iso_dates(offer.function, json.dumps(arguments, ensure_ascii=False))
-        return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
+        return Action(thought, offer.function.name, text, turn.pieces(), part, missing)
 
     def _straightened(self, part: str, offer: Offer, arguments: dict[str, str]) -> dict[str, str]:
         """Return a call's arguments with each value in its place: of its side, order and direction."""
@@ -287,7 +287,7 @@ class Reply:
         straight = pairs.ordered(offer.function.api, straight, self._scene.task)
         return directions.straight(straight, self._scene.task, part)
 
-    def _stand_in(self, need: Need) -> Move | None:
+    def _stand_in(self, need: Need) -> Action | None:
         """Return the call that tells what a function that is down would be called for."""
         turn, scene = self._turn, self._scene
         mark = turn.mark()
@@ -304,5 +304,5 @@ class Reply:
         return _crossed(turn, way) if way else calculated(turn, need.words, scene, expression)
 
 
-def _crossed(turn: Turn, one: Crossing) -> Move:
+def _crossed(turn: Turn, one: Crossing) -> Action:
     return forced(turn, one.words, one.offer, json.dumps(one.arguments, ensure_ascii=False))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.engine.base import Piece, Prompt
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
+from toolsrv_runtime.contract.models import Piece, Prompt
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.planner.reading.grounding import Sources
 from toolsrv_runtime.values import facts

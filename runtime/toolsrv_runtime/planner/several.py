@@ -18,7 +18,7 @@ from typing import Any
 from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.ellipses import refills
 from toolsrv_runtime.planner.parallel import Side, sides
 from toolsrv_runtime.planner.pointing import unnamed
@@ -81,7 +81,7 @@ class Another:
 class Several:
     """The calls of a scene that its task asks for again, with other values."""
 
-    def __init__(self, scene: Scene, prior: Prior) -> None:
+    def __init__(self, scene: Scene, prior: Reranker) -> None:
         self._scene = scene
         self._prior = prior
         self._offers = {offer.function.name: offer for offer in scene.offers}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner import clues, conversions, costs, predicted, then
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.reading import (
@@ -57,7 +57,7 @@ from toolsrv_runtime.planner.reading.moments import dated
 from toolsrv_runtime.planner.reading.shared import shared
 from toolsrv_runtime.planner.reading.wish import Rule, Wish
 from toolsrv_runtime.planner.scene import Scene, about, news
-from toolsrv_runtime.values import arithmetic, days, patterns
+from toolsrv_runtime.values import arithmetic, dates, kinds
 from toolsrv_runtime.values.facts import words
 
 ANSWERED = 2.5
@@ -152,7 +152,7 @@ class Stated:
 
     def value(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""
-        kind = patterns.kind(parameter, api)
+        kind = kinds.value_kind(parameter, api)
         told = shared(parameter.name, self._task) if kind in {"number", "year", ""} else ""
         if told and (not parameter.enum or told in parameter.enum):
             return told
@@ -211,7 +211,7 @@ class Stated:
         """
         if said in self._task or (kind != "text" and holds(self._task, said)):
             gone = measures.is_rate(said, self._task) or clues.is_part(said, self._task)
-            zones = [one for one in api.parameters if patterns.kind(one, api) == "zone"]
+            zones = [one for one in api.parameters if kinds.value_kind(one, api) == "zone"]
             yardstick = kind == "zone" and directions.is_yardstick(said, self._part)
             gone = gone or (yardstick and len(zones) == 1)
             gone = gone or self._is_spent(said, parameter, kind)
@@ -219,8 +219,8 @@ class Stated:
             return STATED if gone else 0.0
         if self._is_overtaken(said, kind):
             return STATED
-        alike = [one for one in api.required if patterns.kind(one, api) == kind]
-        own = patterns.find(kind, self._part) if kind in _NAMED else []
+        alike = [one for one in api.required if kinds.value_kind(one, api) == kind]
+        own = kinds.find_values(kind, self._part) if kind in _NAMED else []
         told = (own and len(own) >= len(alike)) or (kind == "number" and self._tells_all(api))
         if told or self.beside(parameter, kind) or self._names_no_answer(parameter, kind):
             return STATED
@@ -228,9 +228,9 @@ class Stated:
 
     def _tells_all(self, api: Api) -> bool:
         """Whether the part has a number for each that a call takes, and points at no answer."""
-        takes = [one for one in api.parameters if patterns.kind(one, api) == "number"]
-        own = patterns.find("number", self._part)
-        if arithmetic.find(self._part):
+        takes = [one for one in api.parameters if kinds.value_kind(one, api) == "number"]
+        own = kinds.find_values("number", self._part)
+        if arithmetic.find_arithmetic(self._part):
             return False  # "12 times 7 in Roman numerals" is about the product
         refers = grounding.refers(self._part) and not _ITS_OWN.match(self._part)
         return len(own) >= len(takes) and not refers
@@ -325,7 +325,7 @@ class Stated:
             alike = [
                 str(given[key])
                 for key, one in parameters.items()
-                if key in given and function and patterns.kind(one, function.api) == kind
+                if key in given and function and kinds.value_kind(one, function.api) == kind
             ]
             value = alike[0] if len(alike) == 1 else ""
         return value if value and holds(self._task, value) else ""
@@ -360,9 +360,9 @@ class Stated:
         """
         texts = (self._part, self._wish.context) if kind == "date" else ()
         for text in texts:
-            found = patterns.find(kind, text)
+            found = kinds.find_values(kind, text)
             if found:
-                return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
+                return found[0] if len(found) == 1 and dates.is_relative(found[0]) else ""
         return ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner.scene import news
 from toolsrv_runtime.values.facts import words
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Sampling
-from toolsrv_runtime.formats.base import Interrupted, Meter
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.contract.format import Interrupted, UsageMeter
+from toolsrv_runtime.contract.models import Engine, Piece, Prompt, Sampling
+from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.stop import Stop
 
 
@@ -25,7 +25,7 @@ class Turn:
         *,
         max_tokens: int,
         stop: Stop,
-        meter: Meter,
+        meter: UsageMeter,
     ) -> None:
         self._engine = engine
         self._profile = profile

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolsrv_registry.functions import Function
+from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.contract.hints import MadeCall
-from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.planner.matched import Matched, holds
 from toolsrv_runtime.planner.needs import Needs
 from toolsrv_runtime.planner.scene import Offer, Scene
@@ -23,7 +23,7 @@ SERVES = 0.0
 
 
 def unserved(
-    task: str, functions: Sequence[Function], results: Iterable[MadeCall], prior: Prior
+    task: str, functions: Sequence[Function], results: Iterable[MadeCall], prior: Reranker
 ) -> tuple[str, ...]:
     """Return the needs of ``task`` that no successful call served, in its words and order.
 
@@ -56,7 +56,7 @@ def _scene(task: str, functions: Sequence[Function]) -> Scene:
     return Scene(task, offers, (), (), ())
 
 
-def _needs(scene: Scene, prior: Prior) -> list[str]:
+def _needs(scene: Scene, prior: Reranker) -> list[str]:
     """Return what the task asks for, whether a function serves it or not."""
     return sorted(Needs(scene, prior).all_left(()), key=scene.task.find)
 

@@ -1,18 +1,155 @@
-"""Which profile a model gets: the one asked for, else by its file, and why.
+"""Choose the profile of a model: the named one, else by its file; user profiles in TOML.
 
-In this order: what the setting ``profile`` names; what the file's metadata names
-(``toolsrv.profile``); the user's profile that says it is for this model; the compact format's
-tokens; the name ToolLLaMA; ``chat``.
+The order: the named profile, the one in the file's metadata, the user's profile that matches, the
+built-in one that fits. Each choice has a reason. A user profile changes fields of a built-in one.
 """
 
 from __future__ import annotations
 
+import tomllib
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from toolsrv_runtime.errors import ProfileError
-from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
-from toolsrv_runtime.profiles.facts import ModelFacts
-from toolsrv_runtime.profiles.user import UserProfile, profile_files, read_profile
+from toolsrv_runtime.files import read_file
+from toolsrv_runtime.options import Switch
+from toolsrv_runtime.profiles import MAX_CALLS_PER_TURN, MAX_CANDIDATES, FormatName, KvType
+from toolsrv_runtime.profiles.builtin import BUILTIN, MAX_ROPE_FACTOR, ExplainedProfile, ModelFacts
+
+_MOST_BYTES = 1 << 20
+_ABOUT = frozenset({"base", "match", "architecture"})
+
+TokenCount = Annotated[int, Field(ge=64, le=2**31 - 1)]
+
+
+class UserProfile(BaseModel):
+    """Fields of a TOML file; what is left out is as ``base`` says. Meanings: ``Profile``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: str = "chat"
+    match: tuple[str, ...] = ()
+    architecture: str = ""
+    format: FormatName | None = None
+    context: TokenCount | None = None
+    rope_freq_scale: float | None = Field(default=None, ge=1 / MAX_ROPE_FACTOR, le=1)
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_reply_tokens: int | None = Field(default=None, ge=1, le=65_536)
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
+    bos: bool | None = None
+    kv_type: KvType | None = None
+    flash_attention: bool | None = None
+    gpu_layers: int | None = Field(default=None, ge=0, le=100_000)
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    observation_limit: int | None = Field(default=None, ge=1, le=1_000_000)
+    candidates: int | None = Field(default=None, ge=1, le=MAX_CANDIDATES)
+    grounded: bool | None = None
+    anew_after_give_up: bool | None = None
+    calls_per_turn: int | None = Field(default=None, ge=1, le=MAX_CALLS_PER_TURN)
+    aids: frozenset[str] | None = None
+    switches: frozenset[Switch] | None = None
+    chat_template: str | None = None
+
+    @field_validator("base")
+    @classmethod
+    def _is_built_in(cls, value: str) -> str:
+        if value not in BUILTIN:
+            raise ValueError(f"is none of {', '.join(BUILTIN)}")
+        return value
+
+    @field_validator("format")
+    @classmethod
+    def _is_of_files(cls, value: FormatName | None) -> FormatName | None:
+        if value == "remote":
+            raise ValueError(
+                "is how servers are asked, and a profile is for a model file; "
+                "set compact, chat or toolllama"
+            )
+        return value
+
+    def fits(self, facts: ModelFacts) -> bool:
+        """Whether the profile says that it is for this model."""
+        if not self.match and not self.architecture:
+            return False
+        if self.architecture and self.architecture != facts.architecture:
+            return False
+        names = (facts.name.lower(), facts.filename.lower())
+        return not self.match or any(
+            fnmatchcase(name, one.lower()) for one in self.match for name in names
+        )
+
+    def apply(self, facts: ModelFacts, path: Path) -> ExplainedProfile:
+        """Return the profile for a model, named after its file, with reasons."""
+        profile, reasons = BUILTIN[self.base](facts)
+        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude=set(_ABOUT))
+        for key in given:
+            before = next((one for one in reasons if key.startswith(one)), None)
+            if before is not None and before != key:
+                reasons[key] = reasons.pop(before)
+            reasons[key] = f"set in {path}"
+        if self.chat_template is not None:
+            given["chat_template_from"] = str(path)
+        return profile.model_copy(update={**given, "name": path.stem}), reasons
+
+
+def read_profile(path: Path) -> UserProfile:
+    """Return the profile in a TOML file.
+
+    Raises:
+        ProfileError: It cannot be read, or a key or value is not acceptable; names them.
+    """
+    try:
+        text = read_file(path, _MOST_BYTES).decode()
+        return UserProfile.model_validate(tomllib.loads(text))
+    except OSError as error:
+        raise ProfileError(
+            f"cannot read the profile {path}: {error.strerror}",
+            hint=f"name a TOML file, or one of: {', '.join(BUILTIN)}",
+        ) from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{path} is not TOML: {error}", hint="mend it at that place") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(one) for one in first["loc"])
+        raise ProfileError(
+            f"{path}: {place} = {str(first['input'])[:80]!r}: {_reason(first)}",
+            hint=f"known are: {', '.join(UserProfile.model_fields)}",
+        ) from None
+
+
+def _reason(error: ErrorDetails) -> str:
+    """Say what is wrong with a value in the words of TOML, not of Python."""
+    if wanted := _EXPECTED.get(error["type"]):
+        return wanted
+    said = error["msg"].removeprefix("Value error, ")
+    return said.replace("Input should be", "must be", 1)
+
+
+_EXPECTED = {
+    "extra_forbidden": "unknown key",
+    "tuple_type": "must be a list of texts",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+}
+
+
+def profile_files(folder: Path | None) -> list[Path]:
+    """Return the TOML files in the user's folder of profiles, by name; it need not exist."""
+    return sorted(folder.glob("*.toml")) if folder is not None else []
+
 
 LLAMA_1_POSITIONS = 2048
 
@@ -22,7 +159,9 @@ _BY_MACHINE = {
 }
 
 
-def choose(facts: ModelFacts, *, asked: str = "", folder: Path | None = None) -> Reasoned:
+def choose_profile(
+    facts: ModelFacts, *, asked: str = "", folder: Path | None = None
+) -> ExplainedProfile:
     """Return the profile for a model and the reason for each choice; ``name`` has one too.
 
     ``asked`` is the name of a profile or a TOML file; ``folder`` holds the user's profiles, which
@@ -38,15 +177,17 @@ def choose(facts: ModelFacts, *, asked: str = "", folder: Path | None = None) ->
     for path in profile_files(folder):
         own = read_profile(path)
         if own.fits(facts):
-            return _told(own.applied(facts, path), f"{path} says that it is for this model")
+            return _explained(own.apply(facts, path), f"{path} says that it is for this model")
     if facts.compact_tokens:
-        return _told(BUILTIN["compact"](facts), "the vocabulary has the compact format's tokens")
+        return _explained(
+            BUILTIN["compact"](facts), "the vocabulary has the compact format's tokens"
+        )
     if facts.is_toolllama:
         return _toolllama(facts)
-    return _told(BUILTIN["chat"](facts), "no other profile fits: any instruct model")
+    return _explained(BUILTIN["chat"](facts), "no other profile fits: any instruct model")
 
 
-def own_profile(name: str, folder: Path | None) -> tuple[UserProfile, Path] | None:
+def find_user_profile(name: str, folder: Path | None) -> tuple[UserProfile, Path] | None:
     """Return the user's profile of that name, or in that TOML file, and where it is.
 
     Raises:
@@ -54,50 +195,52 @@ def own_profile(name: str, folder: Path | None) -> tuple[UserProfile, Path] | No
     """
     path = Path(name).expanduser()
     if path.suffix != ".toml" and len(path.parts) < 2:
-        known = own_profiles(folder)
+        known = user_profiles(folder)
         if name not in known:
             return None
         path = known[name]
     return read_profile(path), path
 
 
-def own_profiles(folder: Path | None) -> dict[str, Path]:
+def user_profiles(folder: Path | None) -> dict[str, Path]:
     """Return the user's profiles by name."""
     return {one.stem: one for one in profile_files(folder)}
 
 
-def check_name(name: str, folder: Path | None) -> None:
+def check_profile_name(name: str, folder: Path | None) -> None:
     """Raise ProfileError where no profile has that name, or its TOML file is not acceptable."""
-    if own_profile(name, folder) is None and name not in BUILTIN:
+    if find_user_profile(name, folder) is None and name not in BUILTIN:
         raise _unknown(name, folder, "asked for")
 
 
 def _unknown(name: str, folder: Path | None, why: str) -> ProfileError:
-    known = ", ".join(dict.fromkeys([*own_profiles(folder), *BUILTIN]))
+    known = ", ".join(dict.fromkeys([*user_profiles(folder), *BUILTIN]))
     return ProfileError(
         f"there is no profile {name!r} ({why})",
         hint=f"choose one of: {known}; or name a TOML file",
     )
 
 
-def _named(name: str, facts: ModelFacts, folder: Path | None, why: str) -> Reasoned:
-    if own := own_profile(name, folder):
+def _named(name: str, facts: ModelFacts, folder: Path | None, why: str) -> ExplainedProfile:
+    if own := find_user_profile(name, folder):
         profile, path = own
-        return _told(profile.applied(facts, path), why)
+        return _explained(profile.apply(facts, path), why)
     if build := BUILTIN.get(name):
-        return _told(build(facts), why)
+        return _explained(build(facts), why)
     raise _unknown(name, folder, why)
 
 
-def _toolllama(facts: ModelFacts) -> Reasoned:
+def _toolllama(facts: ModelFacts) -> ExplainedProfile:
     base = facts.base_positions
     if base <= LLAMA_1_POSITIONS:
-        return _told(
+        return _explained(
             BUILTIN["toolllama-1"](facts), f"named ToolLLaMA, on a base of {base} positions"
         )
-    return _told(BUILTIN["toolllama-2"](facts), f"named ToolLLaMA, on a base of {base} positions")
+    return _explained(
+        BUILTIN["toolllama-2"](facts), f"named ToolLLaMA, on a base of {base} positions"
+    )
 
 
-def _told(reasoned: Reasoned, why: str) -> Reasoned:
+def _explained(reasoned: ExplainedProfile, why: str) -> ExplainedProfile:
     profile, reasons = reasoned
     return profile, {"name": why, **_BY_MACHINE, **reasons}

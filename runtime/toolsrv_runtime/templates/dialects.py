@@ -1,23 +1,32 @@
-"""Read calls that a model writes in another syntax than its template's.
+"""Parse a model's reply into reasoning, text and calls: in its learnt syntax, else in a known dialect.
 
-The order is that of the markers' certainty: reasoning is split off, then markers that nothing but
-a call has, ``<tool_call>``, markers that prose may have too, code fences, the whole reply as JSON
-or as Python calls, and at last the end of the reasoning. The first that fits counts. Replies are
-data: nothing in them is evaluated, sizes and depths are capped, and no text is dropped: what does
-not become a call stays in the reply's text.
+Dialects are tried by the certainty of their markers: reasoning is split off, then markers that only a
+call has, ``<tool_call>``, markers that prose may have too, code fences, the whole reply as JSON or as
+Python calls, and last the end of the reasoning. The first that fits counts. Replies are data: nothing
+in them is evaluated, sizes and depths are capped, and what does not become a call stays in the text.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final
 
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, Finish, ToolCall
+from toolsrv_runtime.contract.models import (
+    AssistantMessage,
+    ChatReply,
+    ChatRequest,
+    FinishReason,
+    ToolCall,
+)
 from toolsrv_runtime.templates import markers
-from toolsrv_runtime.templates.markers import Found, Group
+from toolsrv_runtime.templates.call_syntax import FoundCall
+from toolsrv_runtime.templates.learning import Learnt, Reasoning
+from toolsrv_runtime.templates.markers import CallGroup, MarkedReply
 from toolsrv_runtime.templates.normalise import (
     call_id,
     ids,
@@ -26,7 +35,7 @@ from toolsrv_runtime.templates.normalise import (
     resolve_tool,
     typed_text,
 )
-from toolsrv_runtime.templates.written_calls import Body, Reading, Written, whole
+from toolsrv_runtime.templates.written_calls import ReadCalls, ReaderOptions, Written, whole
 
 MOST_TEXT: Final = 1_000_000
 """Characters of a reply that is read; a longer one is text."""
@@ -43,7 +52,7 @@ _MOST_SENTENCE = 300
 
 
 def read_dialects(
-    raw: str, request: ChatRequest, *, finish: Finish = "complete"
+    raw: str, request: ChatRequest, *, finish: FinishReason = "complete"
 ) -> ChatReply | None:
     """Return the reply with its calls in the first dialect that fits, None where none does.
 
@@ -54,7 +63,9 @@ def read_dialects(
     """
     if len(raw) > MOST_TEXT or request.expected.schema is not None:
         return None
-    reading = Reading(finish == "complete", lambda name: offered_tool(name, request) is not None)
+    reading = ReaderOptions(
+        finish == "complete", lambda name: offered_tool(name, request) is not None
+    )
     found = markers.read_harmony(raw, reading)
     if found is not None:
         return _reply(found, raw, request, finish)
@@ -70,7 +81,7 @@ def read_dialects(
     return _reply(replace(found, reasoning=found.reasoning or reasoning), raw, request, finish)
 
 
-def _reply(found: Found, raw: str, request: ChatRequest, finish: Finish) -> ChatReply:
+def _reply(found: MarkedReply, raw: str, request: ChatRequest, finish: FinishReason) -> ChatReply:
     """Return the reply with calls normalised; what does not become a call stays in the text."""
     taken = ids(request)
     calls: list[ToolCall] = []
@@ -105,7 +116,7 @@ def _reply(found: Found, raw: str, request: ChatRequest, finish: Finish) -> Chat
     )
 
 
-def _unreadable(error: str, finish: Finish) -> str:
+def _unreadable(error: str, finish: FinishReason) -> str:
     if finish == "length":
         return "The call broke off at the limit of tokens and was not made"
     return f"A call could not be read ({error}) and was not made"
@@ -135,25 +146,25 @@ def _same(one: ToolCall, other: ToolCall) -> bool:
     return one.name == other.name and one.arguments == other.arguments
 
 
-def _known(body: Body, request: ChatRequest) -> bool:
+def _known(body: ReadCalls, request: ChatRequest) -> bool:
     return all(offered_tool(call.name, request) is not None for call in body.calls)
 
 
-def _is_attempt(body: Body) -> bool:
+def _is_attempt(body: ReadCalls) -> bool:
     """Whether calls of unknown tools are still nothing but calls: name and arguments, no more."""
     return all(isinstance(call.arguments, dict) and call.explicit for call in body.calls)
 
 
-def _fences(text: str, request: ChatRequest, reading: Reading) -> Found | None:
+def _fences(text: str, request: ChatRequest, reading: ReaderOptions) -> MarkedReply | None:
     """Read code fences: the whole body is a call, and the fence ends the reply or nearly is it."""
-    pieces: list[str | Group] = []
+    pieces: list[str | CallGroup] = []
     repairs: list[str] = []
     last = 0
     for fence in _FENCE.finditer(text):
         body = _fence_body(fence, reading)
         if body is None or not _known(body, request):
             continue
-        pieces += [text[last : fence.start()], Group(body.calls, fence[0])]
+        pieces += [text[last : fence.start()], CallGroup(body.calls, fence[0])]
         repairs += body.repairs
         last = fence.end()
     if not pieces:
@@ -162,20 +173,22 @@ def _fences(text: str, request: ChatRequest, reading: Reading) -> Found | None:
     pieces.append(rest)
     if rest.strip() and not _one_sentence(one for one in pieces if isinstance(one, str)):
         return None
-    return Found(pieces, "code fence", tuple(repairs))
+    return MarkedReply(pieces, "code fence", tuple(repairs))
 
 
-def _fence_body(fence: re.Match[str], reading: Reading) -> Body | None:
+def _fence_body(fence: re.Match[str], reading: ReaderOptions) -> ReadCalls | None:
     if fence["language"].lower() not in _LANGUAGES:
         return None
     inner = fence["body"].strip()
     found = markers.read_marked(inner, reading)
     if found is None:
         return whole(inner, reading)
-    groups = [piece for piece in found.pieces if isinstance(piece, Group)]
+    groups = [piece for piece in found.pieces if isinstance(piece, CallGroup)]
     alone = not any(piece.strip() for piece in found.pieces if isinstance(piece, str))
     calls = tuple(call for group in groups for call in group.calls)
-    return Body(calls, len(inner), found.repairs) if alone and calls and not found.error else None
+    return (
+        ReadCalls(calls, len(inner), found.repairs) if alone and calls and not found.error else None
+    )
 
 
 def _one_sentence(texts: Iterable[str]) -> bool:
@@ -185,24 +198,26 @@ def _one_sentence(texts: Iterable[str]) -> bool:
     return len(text) <= _MOST_SENTENCE and "\n" not in text and ends <= 1
 
 
-def _bare(text: str, request: ChatRequest, reading: Reading) -> Found | None:
+def _bare(text: str, request: ChatRequest, reading: ReaderOptions) -> MarkedReply | None:
     """Read a reply that is nothing but calls, as JSON or as Python."""
     fence = _FENCE.fullmatch(text.strip())
     body = _fence_body(fence, reading) if fence else whole(text.strip(), reading)
     if body is None or not (_known(body, request) or _is_attempt(body)):
         return None
-    return Found([Group(body.calls, text)], "code fence" if fence else "bare call", body.repairs)
+    return MarkedReply(
+        [CallGroup(body.calls, text)], "code fence" if fence else "bare call", body.repairs
+    )
 
 
-def _tail(reasoning: str, request: ChatRequest, reading: Reading) -> Found | None:
+def _tail(reasoning: str, request: ChatRequest, reading: ReaderOptions) -> MarkedReply | None:
     """Read complete calls of callable tools at the very end of the reasoning."""
     found = markers.read_marked(reasoning, replace(reading, closing=False))
     if found is None or found.error:
         return None
-    groups: list[Group] = []
+    groups: list[CallGroup] = []
     before = ""
     for piece in reversed(found.pieces):
-        if isinstance(piece, Group):
+        if isinstance(piece, CallGroup):
             groups.insert(0, piece)
         elif piece.strip():
             before = piece
@@ -214,7 +229,100 @@ def _tail(reasoning: str, request: ChatRequest, reading: Reading) -> Found | Non
     )
     if not fine or (before and not before.rstrip(" \t").endswith("\n")):
         return None
-    pieces: Sequence[str | Group] = groups
-    return Found(
+    pieces: Sequence[str | CallGroup] = groups
+    return MarkedReply(
         list(pieces), f"{found.dialect} in the reasoning", found.repairs, reasoning=reasoning
     )
+
+
+_LAST_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]*\])\s*\Z")
+_THINK = Reasoning("<think>", "</think>")
+
+
+def split_reasoning(raw: str, tags: Reasoning | None, *, opened: bool) -> tuple[str, str]:
+    """Return the reasoning and the rest of a reply.
+
+    ``opened``: the prompt began the reasoning. A lone closing tag closes from the start; reasoning
+    that is not closed takes the whole reply.
+    """
+    tags = tags or _THINK
+    head, closed, rest = raw.partition(tags.close.strip())
+    before, begun, thought = head.partition(tags.open.strip())
+    if begun:
+        return thought.strip(), f"{before}{rest}" if before.strip() else rest
+    if closed or opened:
+        return head.strip(), rest
+    return "", raw
+
+
+def without_end(text: str, ends: frozenset[str], kept: str) -> str:
+    """Return a reply without the control tokens that end a turn; those in ``kept`` stay."""
+    while (found := _LAST_MARKER.search(text)) is not None:
+        marker = found[0].strip()
+        if marker not in ends or marker in kept:
+            break
+        text = text[: found.start()]
+    return text
+
+
+def read_learnt(raw: str, learnt: Learnt, request: ChatRequest, ends: frozenset[str]) -> ChatReply:
+    """Return the reply in the learnt syntax; without calls where it holds none.
+
+    A call of a tool that is not offered, or whose arguments are no object, is the reply's problem,
+    and the reply stays in the text.
+    """
+    syntax = learnt.syntax
+    body = without_end(raw, ends, syntax.markers)
+    opened = learnt.opened and request.expected.reasoning > 0
+    reasoning, body = split_reasoning(body, learnt.reasoning, opened=opened)
+    marker = learnt.text_open.strip()
+    found = None
+    if request.tools and request.expected.schema is None:
+        schemas = {tool.name: tool.parameters for tool in request.tools}
+        found = syntax.read(body, schemas)
+    text = body if found is None else found[1]
+    if marker and marker in text:
+        before, _, after = text.partition(marker)
+        text = f"{before.strip()}\n{after}" if before.strip() else after
+    calls, problem = named_calls(() if found is None else found[0], request)
+    if found is not None and len(calls) < len(found[0]):
+        text = body
+    return ChatReply(
+        text=text.strip(),
+        calls=calls,
+        reasoning=reasoning,
+        problem=problem,
+        raw=raw,
+        dialect=syntax.describe() if found is not None else "",
+    )
+
+
+def new_id(request: ChatRequest, index: int) -> str:
+    """Return the id of a reply's call, the ``index``-th: unique within its conversation."""
+    used = {
+        call.id
+        for one in request.messages
+        if isinstance(one, AssistantMessage)
+        for call in one.calls
+    }
+    for attempt in count():
+        key = f"{len(request.messages)}:{index}:{attempt}".encode()
+        found = hashlib.sha256(key).hexdigest()[:9]
+        if found not in used:
+            return found
+    raise AssertionError
+
+
+def named_calls(
+    found: Sequence[FoundCall], request: ChatRequest
+) -> tuple[tuple[ToolCall, ...], str]:
+    """Return the calls of offered tools with ids of their own, and what is wrong with the others."""
+    calls: list[ToolCall] = []
+    problems: list[str] = []
+    for one in found:
+        call, problem = normalise_call(one.name, one.arguments, request)
+        if call is None:
+            problems.append(problem)
+        else:
+            calls.append(replace(call, id=new_id(request, len(calls))))
+    return tuple(calls), "; ".join(dict.fromkeys(problems))

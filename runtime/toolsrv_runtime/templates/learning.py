@@ -13,14 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from toolsrv_runtime.contract.chat import ToolCall
+from toolsrv_runtime.contract.models import ToolCall
+from toolsrv_runtime.templates.call_learning import (
+    PROBE_NAMES,
+    RenderCalls,
+    common_prefix,
+    common_suffix,
+    learn_calls,
+    same_begin,
+)
 from toolsrv_runtime.templates.call_syntax import GENERIC, CallSyntax
-from toolsrv_runtime.templates.conversation import PLAIN, Shape
-from toolsrv_runtime.templates.differences import common_prefix, common_suffix, same_begin
-from toolsrv_runtime.templates.learn_calls import NAMES, Turn, learn_calls
 from toolsrv_runtime.templates.marking import to_json
-from toolsrv_runtime.templates.rendering import Renderer
-from toolsrv_runtime.templates.template_limits import LimitError
+from toolsrv_runtime.templates.rendering import PLAIN_ABILITIES, Renderer, TemplateAbilities
+from toolsrv_runtime.templates.sandbox import LimitError
 
 CLOCK = datetime(2026, 3, 14, 12, tzinfo=UTC)
 """The clock of all probes, so that a template teaches the same on every day."""
@@ -52,7 +57,7 @@ class Learnt:
     """
 
     syntax: CallSyntax = GENERIC
-    shape: Shape = PLAIN
+    shape: TemplateAbilities = PLAIN_ABILITIES
     reasoning: Reasoning | None = None
     switch: bool = False
     opened: bool = False
@@ -60,7 +65,7 @@ class Learnt:
     no_tools: list[Any] | None = None
 
 
-def learn(renderer: Renderer) -> Learnt:
+def learn_template(renderer: Renderer) -> Learnt:
     """Return what can be learnt; the generic syntax where renderings do not carry calls.
 
     Raises ModelError where the template does not render a user's turn.
@@ -104,7 +109,7 @@ class _Prober:
         found = self.render(messages, **options)
         return found is not None and all(text in found for text in texts)
 
-    def shape(self) -> Shape:
+    def shape(self) -> TemplateAbilities:
         user, reply = _turn("user", _USER), _turn("assistant", _TEXT)
         system = _turn("system", _SYSTEM)
         self._renderer.takes_no_list([user])
@@ -122,7 +127,7 @@ class _Prober:
         if not kept:
             raise self._renderer.refusal(ValueError("it leaves out the assistant's turns"))
         doubled = [user, _turn("user", _RESULT), reply, _turn("assistant", _THOUGHT), user]
-        return Shape(
+        return TemplateAbilities(
             parts=self._parts,
             system=supported,
             alternate=not self.has(doubled, _USER, _RESULT, _TEXT, _THOUGHT),
@@ -155,7 +160,7 @@ class _Prober:
             ("reasoning_content", "thinking", "reasoning", "tool_plan"), _THOUGHT
         )
         turns = ({**_turn("assistant", _TEXT), **fields},
-                 {**_with_calls([ToolCall(NAMES[0])], "object"), **fields})  # fmt: skip
+                 {**_with_calls([ToolCall(PROBE_NAMES[0])], "object"), **fields})  # fmt: skip
         for turn in turns:
             tools = _tools() if "tool_calls" in turn else ()
             asked = self.render([user], thinking=True if switch else None, tools=tools) or ""
@@ -173,12 +178,12 @@ class _Prober:
         return None, False
 
     def lists_tools(self) -> bool:
-        return self.has([_turn("user", _USER)], _USER, *NAMES, _DESCRIPTION, tools=_tools()) or (
+        return self.has([_turn("user", _USER)], _USER, *PROBE_NAMES, _DESCRIPTION, tools=_tools()) or (
             self.has([_turn("system", _SYSTEM), _turn("user", _USER)],
-                     _USER, *NAMES, _DESCRIPTION, tools=_tools())
+                     _USER, *PROBE_NAMES, _DESCRIPTION, tools=_tools())
         )  # fmt: skip
 
-    def turn(self, arguments: str, switch: bool, reasoning: Reasoning | None) -> Turn:
+    def turn(self, arguments: str, switch: bool, reasoning: Reasoning | None) -> RenderCalls:
         """Return how the template writes an assistant's calls after the generation prompt."""
         user = _turn("user", _USER)
         options: dict[str, Any] = {"tools": _tools(), "thinking": False if switch else None}
@@ -199,10 +204,12 @@ class _Prober:
 
         return write
 
-    def takes_results(self, shape: Shape, arguments: str, *, system: bool = False) -> bool:
+    def takes_results(
+        self, shape: TemplateAbilities, arguments: str, *, system: bool = False
+    ) -> bool:
         calls = [
-            ToolCall(NAMES[0], {"a": "x"}, "Qx7Zw2Kp9"),
-            ToolCall(NAMES[1], {"a": "y"}, "Vy4Nt8Rm3"),
+            ToolCall(PROBE_NAMES[0], {"a": "x"}, "Qx7Zw2Kp9"),
+            ToolCall(PROBE_NAMES[1], {"a": "y"}, "Vy4Nt8Rm3"),
         ]
         results = [
             {"role": "tool", "name": one.name, "tool_call_id": one.id, "content": f"{_RESULT}{at}"}
@@ -222,8 +229,8 @@ class _Prober:
             _USER,
             f"{_RESULT}0",
             f"{_RESULT}1",
-            NAMES[0],
-            NAMES[1],
+            PROBE_NAMES[0],
+            PROBE_NAMES[1],
         )
         more = [*talk, _turn("assistant", _TEXT), _turn("user", _THOUGHT)]
         return self.has(talk, *seen, tools=_tools()) and self.has(
@@ -280,5 +287,5 @@ def _tools() -> list[dict[str, Any]]:
             "type": "function",
             "function": {"name": name, "description": _DESCRIPTION, "parameters": parameters},
         }
-        for name in NAMES
+        for name in PROBE_NAMES
     ]

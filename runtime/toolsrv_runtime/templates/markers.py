@@ -12,9 +12,9 @@ from typing import Final
 
 from toolsrv_runtime.templates.written_calls import (
     MOST_CALLS,
-    Body,
+    ReadCalls,
     Reader,
-    Reading,
+    ReaderOptions,
     UnreadableError,
     Written,
     delimited,
@@ -35,7 +35,7 @@ _JUNK = r"[\s}\]),;]*"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CallGroup:
     """Calls that stand together. ``closed``: their closing marker is there."""
 
     calls: tuple[Written, ...]
@@ -44,10 +44,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MarkedReply:
     """A reply as texts and calls in order. ``error``: why a call in the texts was not read."""
 
-    pieces: list[str | Group]
+    pieces: list[str | CallGroup]
     dialect: str
     repairs: tuple[str, ...] = ()
     error: str = ""
@@ -100,37 +100,37 @@ _HEADER_NAME = re.compile(r"([\w.-]{1,256})\s*(?:<\|constrain\|>)?\s*(?:json)?\s
 def _after_name(name: re.Pattern[str]) -> Reader:
     """Return a reader of a name (group 1), a given id (group 2) and a JSON object."""
 
-    def read(text: str, at: int, reading: Reading) -> Body:
+    def read(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
         head = name.match(text, at)
         if head is None:
             raise UnreadableError("expected the name of a tool", started=False)
         value, end, repairs = fenced_value(text, head.end(), reading)
         given = head[2] if name.groups > 1 else None
-        return Body((Written(_unglued(head[1], reading), value, id=given),), end, repairs)
+        return ReadCalls((Written(_unglued(head[1], reading), value, id=given),), end, repairs)
 
     return read
 
 
-def _unglued(name: str, reading: Reading) -> str:
+def _unglued(name: str, reading: ReaderOptions) -> str:
     """Return a name without the word ``json`` that a model wrote on to it."""
     bare = name.removesuffix("json")
     return bare if bare != name and not reading.offered(name) and reading.offered(bare) else name
 
 
-def _mistral(text: str, at: int, reading: Reading) -> Body:
+def _mistral(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     if _MISTRAL.match(text, at):
         return _after_name(_MISTRAL)(text, at, reading)
     return json_calls(text, at, reading)
 
 
-def _python_tag(text: str, at: int, reading: Reading) -> Body:
+def _python_tag(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read ``NAME.call(…)`` or JSON; anything else is code for an interpreter."""
     body = json_or_python(text, at, reading)
     calls = [replace(call, name=call.name.removesuffix(".call")) for call in body.calls]
     return replace(body, calls=tuple(calls))
 
 
-def _function_calls(text: str, at: int, reading: Reading) -> Body:
+def _function_calls(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     if text[at : at + 200].lstrip().startswith("<invoke"):
         return invoke_tag(text, at, reading)
     return json_or_python(text, at, reading)
@@ -218,9 +218,9 @@ _RECIPIENT = re.compile(r"\bto=([^\s<]{1,256})")
 _FENCE_LINE = re.compile(r"^[ ]{0,3}```", re.MULTILINE)
 
 
-def read_marked(text: str, reading: Reading) -> Found | None:
+def read_marked(text: str, reading: ReaderOptions) -> MarkedReply | None:
     """Return the reply's texts and calls by the first marker that opens a call, None without one."""
-    pieces: list[str | Group] = []
+    pieces: list[str | CallGroup] = []
     repairs: dict[str, None] = {}
     dialect: _Dialect | None = None
     error = ""
@@ -249,18 +249,18 @@ def read_marked(text: str, reading: Reading) -> Found | None:
         if closer and closer[0].lstrip()[:1] in ("}", "]", ")") and closer[0].strip():
             repairs["brackets after the value"] = None
         closed = not kind.closer or bool(closer and closer[0].strip())
-        pieces += [text[last:start], Group(body.calls, text[start:end], closed=closed)]
+        pieces += [text[last:start], CallGroup(body.calls, text[start:end], closed=closed)]
         dialect, last, at, mentions = kind, end, end, 0
-        if sum(isinstance(piece, Group) for piece in pieces) >= MOST_CALLS:
+        if sum(isinstance(piece, CallGroup) for piece in pieces) >= MOST_CALLS:
             error = f"more than {MOST_CALLS} calls"
             break
-    called = any(piece.calls for piece in pieces if isinstance(piece, Group))
+    called = any(piece.calls for piece in pieces if isinstance(piece, CallGroup))
     if dialect is None or not (called or error):
         return None
-    return Found([*pieces, text[last:]], dialect.name, tuple(repairs), error)
+    return MarkedReply([*pieces, text[last:]], dialect.name, tuple(repairs), error)
 
 
-def _read(kind: _Dialect, text: str, at: int, reading: Reading) -> Body:
+def _read(kind: _Dialect, text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read a call; where that fails and may be repaired, what ends at the closer is closed."""
     try:
         return kind.reader(text, at, replace(reading, closing=False))
@@ -330,7 +330,7 @@ def without_ends(text: str) -> str:
         text = stripped[: -len(end)]
 
 
-def read_harmony(raw: str, reading: Reading) -> Found | None:
+def read_harmony(raw: str, reading: ReaderOptions) -> MarkedReply | None:
     """Return a reply in gpt-oss's messages, None where it has none.
 
     The recipient may stand in the role's or in the channel's part of the header, with or without
@@ -354,13 +354,13 @@ def read_harmony(raw: str, reading: Reading) -> Found | None:
         parts.message(raw, header_at, body_at, len(raw), len(raw))
     elif raw[header_at:].strip():
         parts.pieces.append(raw[header_at:])
-    return Found(parts.pieces, "harmony", (), parts.error, "\n".join(parts.reasoning))
+    return MarkedReply(parts.pieces, "harmony", (), parts.error, "\n".join(parts.reasoning))
 
 
 @dataclass(slots=True)
 class _Harmony:
-    reading: Reading
-    pieces: list[str | Group] = field(default_factory=list)
+    reading: ReaderOptions
+    pieces: list[str | CallGroup] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     error: str = ""
 
@@ -379,4 +379,4 @@ class _Harmony:
             self.error = self.error or str(unreadable)
             self.pieces.append(source)
             return
-        self.pieces += [Group((Written(name, value),), source), body[stop:]]
+        self.pieces += [CallGroup((Written(name, value),), source), body[stop:]]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
+from toolsrv_runtime.contract.models import Piece, Prompt, SpecialTokens
 
 _BASE = 0xF0000
 _MOVABLE = 0x20000

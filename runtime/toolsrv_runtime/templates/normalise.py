@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from toolsrv_registry.nearby import listed, nearest, short
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
     Tool,

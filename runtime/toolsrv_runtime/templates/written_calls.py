@@ -66,7 +66,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ReadCalls:
     """The calls that were read, the offset after them, and the repairs that were needed."""
 
     calls: tuple[Written, ...]
@@ -75,14 +75,14 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReaderOptions:
     """What a reader may do: ``closing`` what is open at the end; ``offered`` knows tools' names."""
 
     closing: bool
     offered: Callable[[str], bool]
 
 
-Reader = Callable[[str, int, Reading], Body]
+Reader = Callable[[str, int, ReaderOptions], ReadCalls]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ _INVOKED = _Tags(
 )
 
 
-def json_calls(text: str, at: int, reading: Reading) -> Body:
+def json_calls(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read calls as JSON: an object, an array, or several joined by ``;``, ``,`` or white space."""
     fence = _FENCE.match(text, at)
     at = fence.end() if fence else _SPACE.match(text, at).end()  # type: ignore[union-attr]
@@ -150,10 +150,10 @@ def json_calls(text: str, at: int, reading: Reading) -> Body:
         at = joint.end()
     if fence and (closer := _FENCE_END.match(text, at)):
         at = closer.end()
-    return Body(tuple(calls), at, tuple(repairs))
+    return ReadCalls(tuple(calls), at, tuple(repairs))
 
 
-def read_value(text: str, at: int, reading: Reading) -> tuple[Any, int, tuple[str, ...]]:
+def read_value(text: str, at: int, reading: ReaderOptions) -> tuple[Any, int, tuple[str, ...]]:
     """Return the JSON value at ``at``, the offset after it, and repairs.
 
     Raises:
@@ -180,7 +180,7 @@ def _where(error: LiteralError) -> str:
     return f"{error} at character {error.at + 1}"
 
 
-def fenced_value(text: str, at: int, reading: Reading) -> tuple[Any, int, tuple[str, ...]]:
+def fenced_value(text: str, at: int, reading: ReaderOptions) -> tuple[Any, int, tuple[str, ...]]:
     """Return the JSON value at ``at``, in a code fence or without; see ``read_value``."""
     fence = _FENCE.match(text, at)
     at = fence.end() if fence else _SPACE.match(text, at).end()  # type: ignore[union-attr]
@@ -250,7 +250,7 @@ def _is_schema(arguments: object) -> bool:
     )
 
 
-def python_calls(text: str, at: int, _reading: Reading) -> Body:
+def python_calls(text: str, at: int, _reading: ReaderOptions) -> ReadCalls:
     """Read Python calls with literal arguments, in a list or one after another."""
     try:
         calls, end = read_calls(text, at)
@@ -259,26 +259,26 @@ def python_calls(text: str, at: int, _reading: Reading) -> Body:
         raise UnreadableError(_where(error), started=started) from None
     if len(calls) > MOST_CALLS:
         raise UnreadableError(f"more than {MOST_CALLS} calls", started=True)
-    return Body(tuple(Written(one.name, one.named, one.positional) for one in calls), end)
+    return ReadCalls(tuple(Written(one.name, one.named, one.positional) for one in calls), end)
 
 
-def json_or_python(text: str, at: int, reading: Reading) -> Body:
+def json_or_python(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read calls as JSON or as Python calls, by how they begin."""
     if _PYTHON.match(text, at):
         return python_calls(text, at, reading)
     return json_calls(text, at, reading)
 
 
-def named_json(text: str, at: int, reading: Reading) -> Body:
+def named_json(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read ``NAME{…}``: a name, then its arguments as a JSON object."""
     name = _NAME_JSON.match(text, at)
     if name is None:
         raise UnreadableError("expected a name and a JSON object", started=False)
     value, end, repairs = read_value(text, name.end(), reading)
-    return Body((Written(name[1], value),), end, repairs)
+    return ReadCalls((Written(name[1], value),), end, repairs)
 
 
-def function_tag(text: str, at: int, reading: Reading) -> Body:
+def function_tag(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read ``<function=NAME>`` with ``<parameter=KEY>`` tags, or with a JSON object."""
     opener = _FUNCTION.match(text, at)
     if opener is None:
@@ -292,10 +292,10 @@ def function_tag(text: str, at: int, reading: Reading) -> Body:
     closer = _FUNCTION_END.match(text, end)
     if closer is None and not reading.closing:
         raise UnreadableError("expected </function>", started=bool(call.arguments))
-    return Body((call,), closer.end() if closer else end, repairs)
+    return ReadCalls((call,), closer.end() if closer else end, repairs)
 
 
-def invoke_tag(text: str, at: int, reading: Reading) -> Body:
+def invoke_tag(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read ``<invoke name="NAME">`` with ``<parameter name="KEY">`` tags."""
     opener = _INVOKE.match(text, at)
     if opener is None:
@@ -304,11 +304,11 @@ def invoke_tag(text: str, at: int, reading: Reading) -> Body:
     closer = _INVOKE_END.match(text, end)
     if closer is None:
         raise UnreadableError("expected </invoke>", started=True)
-    return Body((Written(opener[1], values, tagged=True),), closer.end(), repairs)
+    return ReadCalls((Written(opener[1], values, tagged=True),), closer.end(), repairs)
 
 
 def _tagged(
-    text: str, at: int, tags: _Tags, reading: Reading
+    text: str, at: int, tags: _Tags, reading: ReaderOptions
 ) -> tuple[dict[str, str], int, tuple[str, ...]]:
     """Return tagged arguments as raw texts, the offset after the last, and repairs."""
     values: dict[str, str] = {}
@@ -337,7 +337,7 @@ def _tagged(
     return values, at, repairs
 
 
-def tool_call(text: str, at: int, reading: Reading) -> Body:
+def tool_call(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
     """Read what models write inside ``<tool_call>``, which several families share."""
     start = _SPACE.match(text, at).end()  # type: ignore[union-attr]
     if _FUNCTION.match(text, start):
@@ -349,7 +349,7 @@ def tool_call(text: str, at: int, reading: Reading) -> Body:
         values, end, repairs = _tagged(text, pairs.end(), _PAIRS, reading)
         if not reading.closing and not _CALL_END.match(text, end):
             raise UnreadableError("expected </tool_call>", started=True)
-        return Body((Written(pairs[1], values, tagged=True),), end, repairs)
+        return ReadCalls((Written(pairs[1], values, tagged=True),), end, repairs)
     if _NAME_JSON.match(text, start):
         return named_json(text, start, reading)
     return json_or_python(text, start, reading)
@@ -360,7 +360,7 @@ def delimited(marker: str) -> Reader:
     notation = Notation(delimiters=(marker,), bare_keys=True)
     opener = re.compile(r"\s*call:\s*([^\s{]{1,256})\s*(?=\{)")
 
-    def read(text: str, at: int, reading: Reading) -> Body:
+    def read(text: str, at: int, reading: ReaderOptions) -> ReadCalls:
         name = opener.match(text, at)
         if name is None:
             raise UnreadableError("expected call:NAME{", started=False)
@@ -368,12 +368,12 @@ def delimited(marker: str) -> Reader:
             value = read_lenient(text, name.end(), notation, closing=reading.closing)
         except LiteralError as error:
             raise UnreadableError(_where(error), started=True) from None
-        return Body((Written(name[1], value.value),), value.end, value.repairs)
+        return ReadCalls((Written(name[1], value.value),), value.end, value.repairs)
 
     return read
 
 
-def whole(text: str, reading: Reading) -> Body | None:
+def whole(text: str, reading: ReaderOptions) -> ReadCalls | None:
     """Return the calls that a text is as a whole, None where it is anything else."""
     readers: list[Reader] = [json_calls]
     if _PYTHON.match(text):
@@ -390,5 +390,5 @@ def whole(text: str, reading: Reading) -> Body | None:
         rest = _REST.match(text, body.end).end()  # type: ignore[union-attr]
         if rest == len(text) and body.calls:
             extra = ("brackets after the value",) if text[body.end :].strip() else ()
-            return Body(body.calls, rest, (*body.repairs, *extra))
+            return ReadCalls(body.calls, rest, (*body.repairs, *extra))
     return None

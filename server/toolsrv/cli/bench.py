@@ -13,7 +13,7 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 MODULE = "toolsrv_lab.bench"
-MODELS = "toolsrv.models"
+MODELS = "toolsrv.model_list"
 """Where the laboratory, which knows no list of models, finds what makes a file of a name."""
 
 
@@ -33,9 +33,9 @@ class BenchGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a benchmark; whatever ends it, its temporary folder goes."""
-        from toolsrv.cli.interrupt import ended_as_by_ctrl_c
+        from toolsrv.cli.interrupt import signals_as_ctrl_c
 
-        with ended_as_by_ctrl_c():
+        with signals_as_ctrl_c():
             return super().invoke(ctx)
 
 

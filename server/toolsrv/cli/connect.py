@@ -16,11 +16,9 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import ToolsrvError, UsageError
 
 if TYPE_CHECKING:
-    from toolsrv.clients.known import Client
-    from toolsrv.clients.machine import Machine, System
-    from toolsrv.clients.printed import Printed
+    from toolsrv.clients.known import Client, PastedConfig, ServerCommand
+    from toolsrv.clients.places import Machine, System
     from toolsrv.clients.register import Change
-    from toolsrv.clients.started import Start
 
 dry_option = click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 
@@ -58,17 +56,17 @@ def connect(
     if listed:
         _list(as_json)
         return
-    from toolsrv.clients.printed import PRINTED
-    from toolsrv.clients.register import connecting
+    from toolsrv.clients.known import PASTED_CONFIGS
+    from toolsrv.clients.register import registration_change
 
-    if client is not None and client in PRINTED:
-        _print(PRINTED[client], own_start(session), as_json=as_json)
+    if client is not None and client in PASTED_CONFIGS:
+        _print(PASTED_CONFIGS[client], own_start(session), as_json=as_json)
         return
     chosen, machine = chosen_client(client), this_machine()
     own = own_start(session)
     entry = _http_entry(session, chosen) if over_http else None
     changes = [
-        connecting(
+        registration_change(
             chosen, machine, own.arguments, env=own.env, replace=replace, path=path, entry=entry
         )
         for path in _files(chosen, machine, scope)
@@ -102,7 +100,7 @@ def _http_entry(session: Session, client: Client) -> dict[str, Any]:
     return client.http_entry(url, {"Authorization": f"Bearer {token}"})
 
 
-def _print(client: Printed, own: Start, *, as_json: bool) -> None:
+def _print(client: PastedConfig, own: ServerCommand, *, as_json: bool) -> None:
     """Show what a person pastes into a client that has no file of its own to change."""
     text = client.text(own)
     if as_json:
@@ -112,19 +110,19 @@ def _print(client: Printed, own: Start, *, as_json: bool) -> None:
     click.echo(text)
 
 
-def own_start(session: Session) -> Start:
+def own_start(session: Session) -> ServerCommand:
     """Return what an entry for this installation starts, with the settings of this shell.
 
     Raises:
         DataError: toolsrv is not installed as a command.
     """
+    from toolsrv.clients.known import ServerCommand
     from toolsrv.clients.register import command
-    from toolsrv.clients.started import Start
 
     loaded = session.load()
     moved = loaded.origins["data_dir"] not in ("default", str(loaded.path))
     folder = ("--data-dir", str(loaded.settings.data_dir)) if moved else ()
-    return Start(str(command()), (*folder, "serve"), entry_variables(loaded.origins))
+    return ServerCommand(str(command()), (*folder, "serve"), entry_variables(loaded.origins))
 
 
 def entry_variables(origins: Mapping[str, str]) -> dict[str, str]:
@@ -133,25 +131,25 @@ def entry_variables(origins: Mapping[str, str]) -> dict[str, str]:
     Settings, which ``origins`` say come from variables, and the folders of the XDG standard; no
     secrets: keys are kept in the data folder or the keyring.
     """
-    from toolsrv.places import CONFIG_VARIABLE, PREFIX
+    from toolsrv.config_file import CONFIG_VARIABLE, PREFIX
 
     named = [f"{PREFIX}{key.upper()}" for key in origins if key != "data_dir"]
     names = [CONFIG_VARIABLE, "XDG_DATA_HOME", "XDG_CONFIG_HOME", *named]
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
-def _try(own: Start, revisions: Sequence[str], *, as_json: bool) -> None:
+def _try(own: ServerCommand, revisions: Sequence[str], *, as_json: bool) -> None:
     """Start the server in the versions that a client opens with: it then gets its answers at once."""
-    from toolsrv.clients.handshake import prime
-    from toolsrv.clients.registrations import answered
+    from toolsrv.clients.handshake import warm_handshake_cache
+    from toolsrv.clients.registrations import handshake_status
 
     try:
-        heard = prime(own, revisions)
+        heard = warm_handshake_cache(own, revisions)
     except ToolsrvError as error:
         note(f"note: {error.message}; look closer with toolsrv doctor")
     else:
         if not as_json:
-            note(f"tried: {answered(heard)}")
+            note(f"tried: {handshake_status(heard)}")
 
 
 @click.command(epilog=example("toolsrv disconnect cursor"))
@@ -166,10 +164,12 @@ def disconnect(client: str | None, scope: str, dry_run: bool, as_json: bool) -> 
     Where nothing else has changed since, the file is again as it was before `connect`, byte for byte.
     An entry of another program that `connect --replace` replaced comes back from the old file.
     """
-    from toolsrv.clients.register import disconnecting
+    from toolsrv.clients.register import removal_change
 
     chosen, machine = chosen_client(client), this_machine()
-    changes = [disconnecting(chosen, machine, path=path) for path in _files(chosen, machine, scope)]
+    changes = [
+        removal_change(chosen, machine, path=path) for path in _files(chosen, machine, scope)
+    ]
     _carry_out(changes, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
 
 
@@ -226,9 +226,9 @@ def _list(as_json: bool) -> None:
             note(
                 f"{row['client']}: {row['stale']} no longer exists; toolsrv connect {row['client']}"
             )
-    from toolsrv.clients.printed import PRINTED
+    from toolsrv.clients.known import PASTED_CONFIGS
 
-    note(f"shown to be pasted: {', '.join(f'toolsrv connect {name}' for name in PRINTED)}")
+    note(f"shown to be pasted: {', '.join(f'toolsrv connect {name}' for name in PASTED_CONFIGS)}")
 
 
 def _word(value: bool | None) -> str:
@@ -241,13 +241,13 @@ def _connected(row: dict[str, Any]) -> str:
 
 def _row(client: Client, machine: Machine) -> dict[str, Any]:
     """Return what is known of a client; ``stale`` is the program of an entry that is gone."""
-    from toolsrv.clients.registrations import Damage, registrations
+    from toolsrv.clients.registrations import UnreadableFile, registrations
 
     found = list(registrations(machine, [client]))
-    damage = [one for one in found if isinstance(one, Damage)]
+    damage = [one for one in found if isinstance(one, UnreadableFile)]
     for one in damage:
         note(f"note: {one.error.message}")
-    gone = [one.start.command for one in found if not isinstance(one, Damage)
+    gone = [one.start.command for one in found if not isinstance(one, UnreadableFile)
             and one.start is not None and one.is_stale]  # fmt: skip
     return {
         "client": client.id,
@@ -266,14 +266,14 @@ def chosen_client(name: str | None) -> Client:
     if name in CLIENTS:
         return CLIENTS[name]
     problem = "no client is named" if name is None else f"unknown client {name[:80]!r}"
-    from toolsrv.clients.printed import PRINTED
+    from toolsrv.clients.known import PASTED_CONFIGS
 
-    raise UsageError(problem, hint=f"one of: {', '.join((*CLIENTS, *PRINTED))}")
+    raise UsageError(problem, hint=f"one of: {', '.join((*CLIENTS, *PASTED_CONFIGS))}")
 
 
 def this_machine() -> Machine:
     """Return what decides where clients' files are, here and now."""
-    from toolsrv.clients.machine import Machine
+    from toolsrv.clients.places import Machine
 
     system = sys.platform if sys.platform in ("darwin", "win32") else "linux"
     return Machine(cast("System", system), Path.home(), os.environ)

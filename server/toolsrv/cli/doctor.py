@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv.cli import rim
+from toolsrv.cli import error_handler
 from toolsrv.cli.options import example, json_option, model_option, profile_option
 from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
@@ -42,8 +42,7 @@ def doctor(
     Exit codes: 0 nothing failed, 1 something did.
     """
     from toolsrv.cli.connect import own_start, this_machine
-    from toolsrv.client_health import examine_clients
-    from toolsrv.health import Finding, examine
+    from toolsrv.health import Finding, examine, examine_clients
 
     findings = examine(session.workbench(model=model, profile=profile))
     try:
@@ -65,7 +64,7 @@ def doctor(
         )
     else:
         _show(findings, problems)
-    context.exit(rim.FAULT if failed else rim.DONE)
+    context.exit(error_handler.FAULT if failed else error_handler.DONE)
 
 
 def _show(findings: Sequence[Finding], problems: Sequence[Finding]) -> None:

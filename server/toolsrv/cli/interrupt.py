@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TypeVar
 
-from toolsrv.signals import Interrupted, exit_code, heard
+from toolsrv.signals import Interrupted, active_signals, exit_code
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ async def stoppable(
         loop.call_soon_threadsafe(on_interrupt, number)
 
     arm, disarm = _timer(at_once, lambda: os._exit(exit_code(first)))
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *heard())}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *active_signals())}
     for number in before:
         with contextlib.suppress(NotImplementedError):  # Windows' loops wake up without
             loop.add_signal_handler(number, _nothing)  # it wakes the loop
@@ -131,12 +131,12 @@ def interruptible() -> Iterator[None]:
     Raises:
         Interrupted: SIGTERM or SIGHUP ended the block.
     """
-    with ended_as_by_ctrl_c(), _insisting():
+    with signals_as_ctrl_c(), _insisting():
         yield
 
 
 @contextlib.contextmanager
-def ended_as_by_ctrl_c() -> Iterator[None]:
+def signals_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM and SIGHUP do in the block what Ctrl-C does there, so that it is left tidy.
 
     Raises:
@@ -156,7 +156,7 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    numbers = heard()
+    numbers = active_signals()
     for one in numbers:
         signal.signal(one, on_end)
     try:

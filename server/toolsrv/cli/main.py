@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 import toolsrv
-from toolsrv.cli import rim
+from toolsrv.cli import error_handler
 from toolsrv.cli.lazy import LazyGroup
 from toolsrv.cli.options import example
 from toolsrv.cli.session import Session
@@ -20,23 +20,23 @@ from toolsrv_registry.errors import UsageError
 
 COMMANDS = {
     "solve": ("toolsrv.cli.solve:solve", "Work on a task until it has an answer with evidence."),
-    "search": ("toolsrv.cli.find:search", "Find the APIs that fit a text."),
-    "describe": ("toolsrv.cli.find:describe", "Show one API with its parameters."),
-    "call": ("toolsrv.cli.call:call", "Call one API."),
+    "search": ("toolsrv.cli.apis:search", "Find the APIs that fit a text."),
+    "describe": ("toolsrv.cli.apis:describe", "Show one API with its parameters."),
+    "call": ("toolsrv.cli.apis:call", "Call one API."),
     "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
     "world": ("toolsrv.cli.world:world", "Be the API world of other programs."),
     "setup": ("toolsrv.cli.setup:setup", "Set up model, catalog, clients; solve a first task."),
     "connect": ("toolsrv.cli.connect:connect", "Register toolsrv in a desktop client."),
     "disconnect": ("toolsrv.cli.connect:disconnect", "Take toolsrv out of a client."),
-    "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
-    "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
+    "catalog": ("toolsrv.cli.catalog.commands:catalog", "Look at the catalogs."),
+    "index": ("toolsrv.cli.catalog.index:index", "Build or inspect the search index."),
     "run": ("toolsrv.cli.run:run", "Look at finished runs, their trees and responses."),
     "model": ("toolsrv.cli.model:model", "Inspect models, bring, convert and quantise them."),
     "recordings": ("toolsrv.cli.recordings:recordings", "Keep recorded calls, and pack them."),
-    "keys": ("toolsrv.cli.keys:keys", "Keep the keys that live calls need."),
+    "keys": ("toolsrv.cli.config:keys", "Keep the keys that live calls need."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
     "doctor": ("toolsrv.cli.doctor:doctor", "Look whether everything works."),
-    "lab": ("toolsrv.cli.lab:lab", "Make and judge the parts that ship."),
+    "lab": ("toolsrv.cli.laboratory.commands:lab", "Make and judge the parts that ship."),
     "bench": ("toolsrv.cli.bench:bench", "Measure this installation."),
 }
 
@@ -59,7 +59,7 @@ class Root(LazyGroup):
         session = extra.setdefault("obj", Session())
         run = super().main
         with session.private():
-            code = rim.guard(
+            code = error_handler.run_guarded(
                 lambda: run(arguments, prog_name, complete_var, standalone_mode=False, **extra),
                 session,
                 arguments,

@@ -120,7 +120,7 @@ def example(*lines: str) -> str:
 
 def without_effect(settings: Settings, flags: Mapping[str, Any]) -> list[str]:
     """Return what to say of flags that were given and do nothing with these settings."""
-    from toolsrv_runtime.models.openai.place import is_url
+    from toolsrv_runtime.models.openai import is_url
 
     found = []
     if flags.get("chains") is not None and settings.strategy != "cot":

@@ -1,24 +1,29 @@
-"""Where the command line writes: results on stdout, everything else on stderr.
+"""Terminal output: results on stdout, everything else on stderr.
 
-Text from outside is made plain here, and rich never reads it as markup.
+JSON documents, tables, lists whose names can be copied, notes, and one moving status line. Text from
+outside is made plain here, and rich never reads it as markup. Imports rich only when it prints.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from toolsrv.plain import plain
+from toolsrv.plain import compact_json, plain
 from toolsrv_catalogs.text import escaped
 from toolsrv_registry import wellformed
 
-if TYPE_CHECKING:  # rich is loaded when something is shown
-    from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
 
 PIPE_WIDTH = 160
 
@@ -97,3 +102,147 @@ def index_progress() -> Callable[[int, int], None]:
         told = max(done, 1)
 
     return show
+
+
+_READABLE = 12
+"""Characters that a column of text has at least; below that its words fall apart."""
+_FRAME = 3
+"""Characters around a cell."""
+
+
+def listing(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    names: int = 0,
+    title: str | None = None,
+) -> None:
+    """Print rows on stdout; column ``names`` names them, those with ``#`` are numbers.
+
+    A column without a head marks rows.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    heads = [name.rstrip("#") for name in columns]
+    cells = [[plain(str(cell)) for cell in row] for row in rows]
+    if _needed(columns, cells, names) > out.width:
+        if title:
+            out.print(Text(title, style="italic"))
+        for row in cells:
+            _block(heads, row, names)
+        return
+    grid = Table(title=title, title_justify="left", header_style="bold")
+    for number, name in enumerate(columns):
+        right = name.endswith("#")
+        grid.add_column(
+            heads[number],
+            justify="right" if right else "left",
+            overflow="fold",
+            no_wrap=right or number == names,
+        )
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    out.print(grid)
+
+
+def _block(heads: Sequence[str], row: Sequence[str], names: int) -> None:
+    """Print a row over several lines: its marks and its name, then each of the other cells."""
+    from rich.text import Text
+
+    out = console()
+    marks = [cell for head, cell in zip(heads, row, strict=True) if cell and not head]
+    name, *below = row[names].split("\n")
+    out.print(Text(" ".join([*marks, name]), style="bold"), soft_wrap=True)
+    for line in below:
+        out.print(Text(f"  {line}"), soft_wrap=True)
+    for number, (head, cell) in enumerate(zip(heads, row, strict=True)):
+        if head and cell and number != names:
+            out.print(Text(f"  {head}: " + cell.replace("\n", "\n    ")), soft_wrap=True)
+
+
+def _needed(columns: Sequence[str], cells: Sequence[Sequence[str]], names: int) -> int:
+    """Return how wide a table is in which names and numbers are whole and texts readable."""
+    width = 1
+    for number, name in enumerate(columns):
+        lines = [line for row in cells for line in row[number].split("\n")]
+        longest = max(map(len, lines), default=0)
+        whole = number == names or name.endswith("#") or longest <= _READABLE
+        width += _FRAME + max(len(name.rstrip("#")), longest if whole else _READABLE)
+    return width
+
+
+def pluralize(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: "1 API", "2,000 APIs"; ``many`` where no "s" makes it."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def format_value(value: Any) -> str:
+    """Return a value of a table: yes or no, numbers with few digits, "none" for nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if value in (None, "", [], {}, ()):
+        return "none"
+    return value if isinstance(value, str) else compact_json(value)
+
+
+REFRESHES_PER_S = 8
+
+
+class StatusLine(ABC):
+    """A context with a line that says what ``status`` returns. ``quiet`` shows nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = console(err=True)
+        self._live: Live | None = None
+
+    @abstractmethod
+    def status(self) -> RenderableType:
+        """Return the line as it is now; called from a thread of rich's."""
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Have no line in the block."""
+        shown = self._live is not None
+        self.close()
+        try:
+            yield
+        finally:
+            if shown:
+                self._open()
+
+    def _open(self) -> None:
+        if not self._quiet and self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._console,
+                get_renderable=self.status,
+                refresh_per_second=REFRESHES_PER_S,
+                transient=True,
+            )
+            self._live.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the terminal back; may be called again."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None

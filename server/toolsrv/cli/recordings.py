@@ -1,8 +1,9 @@
-"""``toolsrv recordings``: what is recorded, packed into one file, taken from one, and thinned out."""
+"""``toolsrv recordings``: statistics, export, import, pull and pruning of recorded calls."""
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections import Counter
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,17 +11,166 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.import_view import Bar
+from toolsrv.cli.catalog.imports import fetch_published, show_published
+from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, table
-from toolsrv.cli.recordings_pull import import_cache, pull, shares, tell, tell_shares
+from toolsrv.cli.options import (
+    example,
+    json_option,
+    published_file_option,
+    sha256_option,
+    source_argument,
+)
+from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
-from toolsrv.downloads import bring_local
+from toolsrv.downloads import check_local
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from toolsrv_runtime.calls.recordings.store import Chosen, RecordingStore
+    from toolsrv_registry.api import Api
+    from toolsrv_runtime.calls.recordings.storage import RecordingFilter, RecordingStore
+
+
+@click.command(
+    "pull",
+    epilog=example(
+        "toolsrv recordings pull stabletoolbench",
+        "toolsrv recordings pull stabletoolbench --file server_cache.zip",
+    ),
+)
+@source_argument
+@click.option("--list", "listed", is_flag=True, help="List the recordings that have a short name.")
+@published_file_option
+@sha256_option
+@json_option
+@pass_session
+def pull(
+    session: Session,
+    source: str | None,
+    listed: bool,
+    file: Path | None,
+    sha256: str,
+    as_json: bool,
+) -> None:
+    """Bring published recordings here and import them.
+
+    The catalog comes first (`toolsrv catalog pull toolbench`): replies of APIs that no catalog has
+    are left out. The file is resumed where the connection broke, checked by the SHA-256 that the
+    hub tells before anything in it is read, and not unpacked. Afterwards the share of each
+    category's APIs that have a recording is shown.
+    """
+    if listed:
+        show_published("recordings", as_json=as_json)
+        return
+    if not source:
+        raise UsageError("nothing to pull is named", hint="see toolsrv recordings pull --list")
+    _, brought = fetch_published(session, source, "recordings", file=file, sha256=sha256)
+    done: dict[str, Any] = {"path": str(brought.path)} | import_cache(session, brought.path)
+    done["origin"] = brought.origin.model_dump(mode="json")
+    with closing(_store(session)) as store:
+        done["categories"] = shares(session, store)
+    show_import(done, as_json=as_json)
+
+
+def import_cache(session: Session, place: Path) -> dict[str, Any]:
+    """Import StableToolBench's cache, a folder or a zip archive; return what that came to.
+
+    Raises:
+        NotFoundError: there is no cache at ``place``.
+        DataError: it cannot be read.
+    """
+    from toolsrv_runtime.toolbench.cache import CacheReadout, cache_files, read_cache, zipped_cache
+
+    apis = session.workbench().registry().store
+
+    def find(api_id: str) -> Api | None:
+        return apis.get_many([api_id]).get(api_id)
+
+    seen = CacheReadout()
+    with ExitStack() as stack:
+        files = cache_files(place) if place.is_dir() else stack.enter_context(zipped_cache(place))
+        store = stack.enter_context(closing(_store(session)))
+        bar = stack.enter_context(Bar("importing", "files"))
+        stack.enter_context(interruptible())
+        added = store.add_all(read_cache(files, find, seen, bar.show))
+    if seen.unknown:
+        note(
+            f"note: {len(seen.unknown):,} APIs are in no catalog, and their replies were left out; "
+            "import their catalog first: toolsrv catalog pull toolbench, or catalog import PATH"
+        )
+    return {
+        "files": len(files),
+        "added": added,
+        "judged": dict(seen.judged),
+        "left_out": dict(seen.left_out),
+        "unknown_apis": sorted(seen.unknown),
+    }
+
+
+def shares(session: Session, store: RecordingStore) -> dict[str, dict[str, int]]:
+    """Return by category: APIs that are served, those with a recording, those with a real one.
+
+    A real one came from the API, here or elsewhere; all others are simulated. The catalog that
+    ships answers by itself and is left out.
+    """
+    from toolsrv_catalogs.offline import OFFLINE_CATALOG
+
+    real, simulated = store.recorded_apis()
+    registry = session.workbench().registry().store
+    shipped = {api.id for api in registry.apis(catalog=OFFLINE_CATALOG)}
+    found: dict[str, Counter[str]] = {}
+    for api in registry.apis():
+        if api.id in shipped:
+            continue
+        many = found.setdefault(api.category, Counter(apis=0, recorded=0, real=0))
+        many["apis"] += 1
+        many["recorded"] += api.id in real or api.id in simulated
+        many["real"] += api.id in real
+    return {category: dict(many) for category, many in sorted(found.items())}
+
+
+def show_import(done: dict[str, Any], *, as_json: bool) -> None:
+    """Show what an import came to, and the shares of each category if it has them."""
+    if as_json:
+        emit_json(done)
+        return
+    rows = []
+    for name, value in done.items():
+        if isinstance(value, dict) and name not in ("origin", "categories"):
+            rows += [(f"{name.replace('_', ' ')}: {what}", many) for what, many in value.items()]
+        elif not isinstance(value, dict | list):
+            rows.append((name, value))
+    table(("recordings", "value"), rows)
+    if "categories" in done:
+        show_shares(done["categories"])
+
+
+def show_shares(categories: dict[str, dict[str, int]]) -> None:
+    """Show which share of each category's APIs has a recording."""
+    whole = {key: sum(one[key] for one in categories.values()) for key in _COLUMNS}
+    table(
+        ("category", "APIs#", "recorded#", "share#", "real#"),
+        [
+            (
+                name,
+                one["apis"],
+                one["recorded"],
+                f"{100 * one['recorded'] / max(1, one['apis']):.0f} %",
+                one["real"],
+            )
+            for name, one in (categories | {"all": whole}).items()
+        ],
+    )
+
+
+_COLUMNS = ("apis", "recorded", "real")
+
+
+def _store(session: Session) -> RecordingStore:
+    from toolsrv_runtime.calls.recordings.storage import RECORDINGS_FILE, RecordingStore
+
+    return RecordingStore.open(session.load().settings.data_dir / RECORDINGS_FILE)
+
 
 provenance_option = click.option(
     "--provenance",
@@ -71,7 +221,7 @@ def stats(session: Session, categories: bool, as_json: bool) -> None:
     ]
     table(("recordings", "value"), rows)
     if by_category is not None:
-        tell_shares(by_category)
+        show_shares(by_category)
 
 
 @recordings.command(epilog=example("toolsrv recordings export calls.pack --provenance live"))
@@ -96,12 +246,11 @@ def export(
     as_json: bool,
 ) -> None:
     """Write recordings into one file, with a manifest of hashes."""
-    from toolsrv_runtime.calls.recordings.pack import write_pack
-    from toolsrv_runtime.calls.recordings.stabletoolbench_files import write_cache
-    from toolsrv_runtime.calls.recordings.store import Chosen
+    from toolsrv_runtime.calls.recordings.storage import RecordingFilter, write_pack
+    from toolsrv_runtime.toolbench.cache import write_cache
 
     path = path.expanduser()
-    chosen = Chosen(api_ids=frozenset(apis), provenances=frozenset(provenance))
+    chosen = RecordingFilter(api_ids=frozenset(apis), provenances=frozenset(provenance))
     if not stabletoolbench:
         _check_replaceable(path, force=force)
     with closing(_store(session)) as store, interruptible():
@@ -115,12 +264,12 @@ def export(
         else:
             packed = write_pack(path, store.entries(chosen), store.key_names())
             done = {"entries": packed.entries, "sha256": packed.sha256}
-    tell({"path": str(path)} | done, as_json=as_json)
+    show_import({"path": str(path)} | done, as_json=as_json)
 
 
 def _check_replaceable(path: Path, *, force: bool) -> None:
     """Raise UsageError where an export would go over anything but a pack that is to be replaced."""
-    from toolsrv_runtime.calls.recordings.pack import is_pack
+    from toolsrv_runtime.calls.recordings.storage import is_pack
 
     if not path.is_file() and not path.is_symlink():
         return  # nothing, or what the writing itself refuses: a folder, a pipe
@@ -155,18 +304,18 @@ def import_(session: Session, path: Path, sha256: str, as_json: bool) -> None:
         raise UsageError("--sha256 is for a file, and PATH is a folder", hint="leave it out")
     if path.is_dir() or _is_zip_of_cache(path):
         if sha256:
-            bring_local(path, sha256=sha256)
-        tell({"path": str(path)} | import_cache(session, path), as_json=as_json)
+            check_local(path, sha256=sha256)
+        show_import({"path": str(path)} | import_cache(session, path), as_json=as_json)
         return
-    from toolsrv_runtime.calls.recordings.pack import read_pack
+    from toolsrv_runtime.calls.recordings.storage import read_pack
 
     with closing(_store(session)) as store, Bar("importing", "entries") as bar, interruptible():
         done = read_pack(path, store, sha256=sha256, progress=bar.show)
-    tell({"path": str(path)} | asdict(done), as_json=as_json)
+    show_import({"path": str(path)} | asdict(done), as_json=as_json)
 
 
 def _is_zip_of_cache(path: Path) -> bool:
-    from toolsrv_runtime.calls.recordings.stabletoolbench_files import zipped_cache
+    from toolsrv_runtime.toolbench.cache import zipped_cache
 
     try:
         with zipped_cache(path):
@@ -191,7 +340,7 @@ def prune(session: Session, /, dry_run: bool, as_json: bool, **given: Any) -> No
         count = store.count(chosen) if dry_run else store.prune(chosen)
         left = store.stats().entries
     done = {"removed": 0 if dry_run else count, "chosen": count, "left": left}
-    tell(done, as_json=as_json)
+    show_import(done, as_json=as_json)
 
 
 def _chosen(
@@ -201,8 +350,8 @@ def _chosen(
     older_than: float | None,
     failed: bool,
     superseded: bool,
-) -> Chosen:
-    from toolsrv_runtime.calls.recordings.store import Chosen
+) -> RecordingFilter:
+    from toolsrv_runtime.calls.recordings.storage import RecordingFilter
 
     before = ""
     if older_than is not None:
@@ -212,16 +361,10 @@ def _chosen(
             raise UsageError(
                 f"{older_than:g} days ago there was no calendar", hint="name fewer days"
             ) from error
-    chosen = Chosen(frozenset(apis), frozenset(provenance), before, failed, superseded)
-    if chosen == Chosen():
+    chosen = RecordingFilter(frozenset(apis), frozenset(provenance), before, failed, superseded)
+    if chosen == RecordingFilter():
         raise UsageError(
             "prune needs to be told what to remove",
             hint="give --older-than, --failed, --superseded, --provenance or --api",
         )
     return chosen
-
-
-def _store(session: Session) -> RecordingStore:
-    from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
-
-    return RecordingStore.open(session.load().settings.data_dir / RECORDINGS_FILE)

@@ -23,7 +23,7 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolsrv.greeting import Greeter
+    from toolsrv.mcp_server.handshake_cache import CachedHandshake
     from toolsrv.server_log import Level
 
 
@@ -69,7 +69,7 @@ def serve(
     Over HTTP the address and the token are printed on stderr. The token is kept in the data folder
     for the next start; TOOLSRV_TOKEN sets it. /health answers without it.
     """
-    from toolsrv.model_file import check_model
+    from toolsrv.model_loading import check_model
 
     given = {"--port": port is not None, "--allowed-host": hosts, "--allowed-origin": origins,
              "--new-token": new_token}  # fmt: skip
@@ -130,11 +130,14 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _greeter(session: Session) -> Greeter:
+def _greeter(session: Session) -> CachedHandshake:
     """Return the reader of the client's lines, which has begun to answer what it can."""
-    from toolsrv.greeting import Greeter, greeting_file
-    from toolsrv.mcp_server.wire import claimed_stdin
+    from toolsrv.mcp_server.handshake_cache import (
+        CachedHandshake,
+        claim_stdin,
+        handshake_cache_file,
+    )
 
-    greeter = Greeter(claimed_stdin(), os.dup(1), greeting_file(session.flags))
+    greeter = CachedHandshake(claim_stdin(), os.dup(1), handshake_cache_file(session.flags))
     greeter.start()
     return greeter

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv.cli import rim
+from toolsrv.cli import error_handler
 from toolsrv.cli.options import example, json_option, not_empty
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
@@ -69,10 +69,10 @@ def setup(
     Exit codes: 0 all steps are done, 1 one failed.
     """
     from toolsrv.cli.connect import this_machine
-    from toolsrv.cli.setup_steps import Answers, Setup, named_steps, refuse_without_person
+    from toolsrv.cli.setup_steps import Setup, SetupAnswers, named_steps, refuse_without_person
     from toolsrv.setup.state import load_state
 
-    answers = Answers(yes, model, catalog, mode, clients, no_clients, task)
+    answers = SetupAnswers(yes, model, catalog, mode, clients, no_clients, task)
     work = Setup(session, context, this_machine(), answers)
     state = load_state(work.data_dir)
     shown = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
@@ -94,13 +94,13 @@ def setup(
                 "run_id": work.run_id,
             }
         )
-    context.exit(rim.FAULT if failed else rim.DONE)
+    context.exit(error_handler.FAULT if failed else error_handler.DONE)
 
 
 def _work(work: Setup, state: SetupState, again: set[StepName]) -> dict[str, str]:
     """Do the steps that are not done, and keep each; return those that failed, with the reason."""
     from toolsrv.cli.setup_steps import STEPS
-    from toolsrv.setup.state import Done, save_state
+    from toolsrv.setup.state import CompletedStep, save_state
 
     failed: dict[str, str] = {}
     for number, (name, (title, step)) in enumerate(STEPS.items(), 1):
@@ -118,7 +118,7 @@ def _work(work: Setup, state: SetupState, again: set[StepName]) -> dict[str, str
             continue
         before = state.steps.get(name)
         undo = (*(before.undo if before else ()), *done.undo)
-        state.steps[name] = Done(found=done.found, undo=tuple(dict.fromkeys(undo)))
+        state.steps[name] = CompletedStep(found=done.found, undo=tuple(dict.fromkeys(undo)))
         save_state(work.data_dir, state)
         click.echo(plain(f"   {done.found}"), err=True)
     if failed:
@@ -130,9 +130,8 @@ def _work(work: Setup, state: SetupState, again: set[StepName]) -> dict[str, str
 
 def _undo(work: Setup, state: SetupState) -> list[str]:
     """Undo all changes, the last first; what cannot be undone stays written down."""
-    from toolsrv.cli.catalog_change import remove
-    from toolsrv.setup.state import FILE, Done, save_state
-    from toolsrv.setup.undoing import Undoer
+    from toolsrv.cli.catalog.changes import remove
+    from toolsrv.setup.state import FILE, CompletedStep, Undoer, save_state
 
     undoer = Undoer(
         work.data_dir,
@@ -151,7 +150,7 @@ def _undo(work: Setup, state: SetupState) -> list[str]:
         note(said[-1])
     state.steps.clear()
     if left:
-        state.steps["machine"] = Done(found="not undone yet", undo=tuple(reversed(left)))
+        state.steps["machine"] = CompletedStep(found="not undone yet", undo=tuple(reversed(left)))
         save_state(work.data_dir, state)
     else:
         (work.data_dir / FILE).unlink(missing_ok=True)

@@ -1,26 +1,31 @@
-"""The steps of ``toolsrv setup``: each asks, or takes what is proposed, and says what it did."""
+"""The steps of ``toolsrv setup``: each asks, or takes what is proposed, and says what it did.
+
+The last step solves one task through a registered entry: the server is started as the client starts it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolsrv import config_file, places
+from toolsrv import config_file
 from toolsrv.cli.output import note
+from toolsrv.clients.handshake import session
+from toolsrv.clients.known import ServerCommand
 from toolsrv.plain import plain
-from toolsrv.setup.state import Done, StepName, Undo
+from toolsrv.setup.state import CompletedStep, StepName, UndoAction
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.cli.session import Session
-    from toolsrv.clients.machine import Machine
-    from toolsrv.clients.started import Start
-    from toolsrv.setup.found_models import FoundModel
-    from toolsrv.setup.this_machine import Power
+    from toolsrv.clients.known import ServerCommand
+    from toolsrv.clients.places import Machine
+    from toolsrv.setup.machine import FoundModel, MachineCapacity
     from toolsrv_registry.entries import CatalogEntry
 
 T = TypeVar("T")
@@ -33,7 +38,7 @@ MODES = ("live", "replay", "offline")
 
 
 @dataclass(frozen=True)
-class Answers:
+class SetupAnswers:
     """What the command line says beforehand; None and () leave the question open."""
 
     yes: bool = False
@@ -52,9 +57,9 @@ class Setup:
     session: Session
     context: click.Context
     machine: Machine
-    answers: Answers
+    answers: SetupAnswers
     run_id: str = ""
-    _power: list[Power] = field(default_factory=list)
+    _power: list[MachineCapacity] = field(default_factory=list)
 
     @property
     def data_dir(self) -> Path:
@@ -64,14 +69,14 @@ class Setup:
     @property
     def config(self) -> Path:
         """The settings file."""
-        return places.config_path(self.session.flags)
+        return config_file.config_path(self.session.flags)
 
-    def power(self) -> Power:
+    def power(self) -> MachineCapacity:
         """Return what this machine has, looked at once."""
-        from toolsrv.setup.this_machine import power
+        from toolsrv.setup.machine import measure_capacity
 
         if not self._power:
-            self._power.append(power(self.data_dir))
+            self._power.append(measure_capacity(self.data_dir))
         return self._power[0]
 
     def choose(self, title: str, options: Sequence[tuple[T, str]]) -> T:
@@ -92,15 +97,17 @@ class Setup:
         """Return what the person types."""
         return str(click.prompt(question, err=True)).strip()
 
-    def setting(self, key: str, change: Callable[[], object]) -> tuple[Undo, ...]:
+    def setting(self, key: str, change: Callable[[], object]) -> tuple[UndoAction, ...]:
         """Run a change of a setting in the file and return what undoes it."""
         before = config_file.read(self.config).get(key)
         change()
         after = config_file.read(self.config).get(key)
-        return (Undo(kind="setting", name=key, before=before, after=after),) * (before != after)
+        return (UndoAction(kind="setting", name=key, before=before, after=after),) * (
+            before != after
+        )
 
 
-def machine_step(setup: Setup) -> Done:
+def machine_step(setup: Setup) -> CompletedStep:
     """Say what this machine has, and how fast the model that ships writes here."""
     from toolsrv.health import measure_model
 
@@ -108,10 +115,10 @@ def machine_step(setup: Setup) -> Done:
     pace = measure_model(setup.session.workbench(model="nano"))
     suggested = power.suggested()
     more = f"; suggests {suggested.name}" if suggested else "; the model that ships suits it"
-    return Done(found=f"{power.words}; {pace.found}{more}")
+    return CompletedStep(found=f"{power.words}; {pace.found}{more}")
 
 
-def model_step(setup: Setup) -> Done:
+def model_step(setup: Setup) -> CompletedStep:
     """Choose a model: one that is here already, a recommended one to bring, or the one that ships."""
     from toolsrv.model_list import SHIPPED
 
@@ -132,8 +139,8 @@ def model_step(setup: Setup) -> Done:
 def _model_options(setup: Setup) -> list[tuple[str, str]]:
     """Return what can be chosen, the best first; with ``--yes`` only what is here already."""
     from toolsrv.model_list import SHIPPED
-    from toolsrv.setup.found_models import best, environment, found_files, found_servers
-    from toolsrv_runtime.footprint import told
+    from toolsrv.setup.machine import best_model, environment, found_files, found_servers
+    from toolsrv_runtime.requirements import format_bytes
 
     power = setup.power()
     files = found_files(
@@ -143,11 +150,14 @@ def _model_options(setup: Setup) -> list[tuple[str, str]]:
     for one in found:
         if one.why_not:
             note(f"note: {one.title} does not suit: {one.why_not}")
-    proposed: FoundModel | None = best(found)
+    proposed: FoundModel | None = best_model(found)
     fitting = [one for one in found if not one.why_not and one != proposed]
     ordered = [proposed, *fitting] if proposed else fitting
     options = [
-        (one.value, f"{one.title}{f', {told(one.size)}' if one.size else ''}, is here already")
+        (
+            one.value,
+            f"{one.title}{f', {format_bytes(one.size)}' if one.size else ''}, is here already",
+        )
         for one in ordered
     ]
     options.append((SHIPPED, "the one that ships: small, answers from results only"))
@@ -156,36 +166,35 @@ def _model_options(setup: Setup) -> list[tuple[str, str]]:
     return options
 
 
-def _use_model(setup: Setup, value: str) -> Done:
-    from toolsrv.cli.model_files import use
-    from toolsrv.cli.model_pull import pull
+def _use_model(setup: Setup, value: str) -> CompletedStep:
+    from toolsrv.cli.model import use
+    from toolsrv.cli.model_create import pull
     from toolsrv.model_list import SHIPPED, ModelList
-    from toolsrv_runtime.hub.recommended import short_name
+    from toolsrv_runtime.hub import find_recommended
 
     if value == SHIPPED and setup.session.load().settings.model is None:
-        return Done(found=f"model {value}")
+        return CompletedStep(found=f"model {value}")
     listed = {one.name for one in ModelList(setup.data_dir).entries()}
-    known = short_name(value)
-    pulled: tuple[Undo, ...] = ()
+    known = find_recommended(value)
+    pulled: tuple[UndoAction, ...] = ()
     if known is not None and known.name not in listed:
         value = known.name
         setup.context.invoke(pull, repo=value)
-        pulled = (Undo(kind="pulled-model", name=value),)
+        pulled = (UndoAction(kind="pulled-model", name=value),)
     undo = setup.setting("model", lambda: setup.context.invoke(use, model=value))
-    return Done(found=f"model {value}", undo=(*pulled, *undo))
+    return CompletedStep(found=f"model {value}", undo=(*pulled, *undo))
 
 
-def catalog_step(setup: Setup) -> Done:
+def catalog_step(setup: Setup) -> CompletedStep:
     """Bring the published catalog, or import the person's own document."""
-    from toolsrv.cli.catalog_import import import_
-    from toolsrv.cli.catalog_pull import pull
+    from toolsrv.cli.catalog.imports import import_, pull
     from toolsrv_catalogs.published import is_published
 
     before = {one.name: one for one in _catalogs(setup)}
     source = setup.answers.catalog
     if source is None:
         if CATALOG in before:
-            return Done(found=f"{CATALOG} is here ({before[CATALOG].apis:,} APIs)")
+            return CompletedStep(found=f"{CATALOG} is here ({before[CATALOG].apis:,} APIs)")
         source = setup.choose(
             "Which catalog besides the one that ships?",
             [
@@ -196,7 +205,7 @@ def catalog_step(setup: Setup) -> Done:
         )
         source = source or setup.text("file or address")
     if source == NONE:
-        return Done(found="only the catalog that ships")
+        return CompletedStep(found="only the catalog that ships")
     if is_published(source):
         setup.context.invoke(pull, source=source)
     else:
@@ -204,23 +213,27 @@ def catalog_step(setup: Setup) -> Done:
     after = _catalogs(setup)
     new = [one for one in after if one.name not in before]
     words = ", ".join(f"{one.name} ({one.apis:,} APIs)" for one in new) or "nothing new"
-    return Done(found=words, undo=tuple(Undo(kind="catalog", name=one.name) for one in new))
+    return CompletedStep(
+        found=words, undo=tuple(UndoAction(kind="catalog", name=one.name) for one in new)
+    )
 
 
 def _catalogs(setup: Setup) -> list[CatalogEntry]:
     return setup.session.workbench().registry().store.catalogs()
 
 
-def keys_step(setup: Setup) -> Done:
+def keys_step(setup: Setup) -> CompletedStep:
     """Ask for the keys that most APIs of the enabled catalogs need; none is shown or passed on."""
-    from toolsrv.key_store import KeyStore
+    from toolsrv.calls.keys import KeyStore
 
     store = KeyStore(setup.data_dir)
     missing = [name for name in _keys_needed(setup) if not store.known(name)]
     if not missing:
-        return Done(found="no key is missing")
+        return CompletedStep(found="no key is missing")
     if setup.answers.yes:
-        return Done(found="later: " + ", ".join(f"toolsrv keys set {name}" for name in missing))
+        return CompletedStep(
+            found="later: " + ", ".join(f"toolsrv keys set {name}" for name in missing)
+        )
     undo = []
     for name in missing[:KEYS_ASKED]:
         secret = click.prompt(
@@ -232,16 +245,16 @@ def keys_step(setup: Setup) -> Done:
         )
         if secret.strip():
             store.store(name, secret)
-            undo.append(Undo(kind="key", name=name))
+            undo.append(UndoAction(kind="key", name=name))
     kept = ", ".join(one.name for one in undo)
-    return Done(found=f"kept for {kept}" if kept else "none given", undo=tuple(undo))
+    return CompletedStep(found=f"kept for {kept}" if kept else "none given", undo=tuple(undo))
 
 
 def _keys_needed(setup: Setup) -> list[str]:
     """Return the names of keys by how many APIs need them, those that most need first."""
     from collections import Counter
 
-    from toolsrv.key_view import key_views
+    from toolsrv.views.apis import key_views
 
     store = setup.session.workbench().registry().store
     counts: Counter[str] = Counter()
@@ -254,7 +267,7 @@ def _keys_needed(setup: Setup) -> list[str]:
     return [name for name, _ in counts.most_common()]
 
 
-def policy_step(setup: Setup) -> Done:
+def policy_step(setup: Setup) -> CompletedStep:
     """Say how calls are made: over the network, from recordings, or not at all."""
     from toolsrv.cli.config import set_
 
@@ -272,20 +285,20 @@ def policy_step(setup: Setup) -> Done:
             "How may calls be made?", [(one, f"{one}: {words[one]}") for one in ordered]
         )
     mode = wanted
-    undo: tuple[Undo, ...] = ()
+    undo: tuple[UndoAction, ...] = ()
     if mode != now:
         undo = setup.setting("mode", lambda: setup.context.invoke(set_, key="mode", value=mode))
-    return Done(found=f"calls are {mode}", undo=undo)
+    return CompletedStep(found=f"calls are {mode}", undo=undo)
 
 
-def clients_step(setup: Setup) -> Done:
+def clients_step(setup: Setup) -> CompletedStep:
     """Register in the clients that are found here, or in those that were named."""
     from toolsrv.cli.connect import chosen_client, own_start
     from toolsrv.clients.known import CLIENTS
-    from toolsrv.clients.register import connecting, registered
+    from toolsrv.clients.register import registered, registration_change
 
     if setup.answers.no_clients:
-        return Done(found="none wanted")
+        return CompletedStep(found="none wanted")
     named = [chosen_client(name) for name in setup.answers.clients]
     own = own_start(setup.session)
     done, undo = [], []
@@ -295,7 +308,9 @@ def clients_step(setup: Setup) -> Done:
             if not named and not was and not setup.confirm(f"Register in {client.title}?"):
                 continue
             for path in client.paths(setup.machine):
-                change = connecting(client, setup.machine, own.arguments, env=own.env, path=path)
+                change = registration_change(
+                    client, setup.machine, own.arguments, env=own.env, path=path
+                )
                 if change.needed:
                     change.write()
         except ToolsrvError as error:
@@ -305,25 +320,26 @@ def clients_step(setup: Setup) -> Done:
             continue
         done.append(f"{client.title} ({client.then})")
         if not was:
-            undo.append(Undo(kind="client", name=client.id))
+            undo.append(UndoAction(kind="client", name=client.id))
     if not done:
-        return Done(found="none was found here; toolsrv connect --list shows those that are known")
-    return Done(found="registered in " + ", ".join(done), undo=tuple(undo))
+        return CompletedStep(
+            found="none was found here; toolsrv connect --list shows those that are known"
+        )
+    return CompletedStep(found="registered in " + ", ".join(done), undo=tuple(undo))
 
 
-def task_step(setup: Setup) -> Done:
+def task_step(setup: Setup) -> CompletedStep:
     """Solve one real task through a registered entry, and draw its tree."""
     from toolsrv.cli.run import show
-    from toolsrv.clients.handshake import prime
-    from toolsrv.clients.registrations import answered
-    from toolsrv.setup.first_task import TASK, solve_through
+    from toolsrv.clients.handshake import warm_handshake_cache
+    from toolsrv.clients.registrations import handshake_status
 
     start = _registered_start(setup)
     note(f"starting {start.line}")
-    heard = prime(start)
+    heard = warm_handshake_cache(start)
     task = setup.answers.task or TASK
-    note(f"{answered(heard)}; the task: {task}")
-    run = solve_through(start, task, note)
+    note(f"{handshake_status(heard)}; the task: {task}")
+    run = solve_over_stdio(start, task, note)
     status, run_id = str(run.get("status", "")), str(run.get("run_id", ""))
     answer = str(run.get("answer") or run.get("reason") or "")
     if status not in ("answered", "replied"):
@@ -335,11 +351,11 @@ def task_step(setup: Setup) -> Done:
     page = setup.data_dir / "setup-run.html"
     setup.context.invoke(show, run=run_id)
     setup.context.invoke(show, run=run_id, html=page)
-    undo = Undo(kind="file", name=str(page))
-    return Done(found=f"{answer} (run {run_id}, its picture: {page})", undo=(undo,))
+    undo = UndoAction(kind="file", name=str(page))
+    return CompletedStep(found=f"{answer} (run {run_id}, its picture: {page})", undo=(undo,))
 
 
-def _registered_start(setup: Setup) -> Start:
+def _registered_start(setup: Setup) -> ServerCommand:
     """Return what the first registered client starts, without one what it would start."""
     from toolsrv.cli.connect import own_start
     from toolsrv.clients.registrations import Registration, registrations
@@ -350,7 +366,7 @@ def _registered_start(setup: Setup) -> Start:
     return own_start(setup.session)
 
 
-STEPS: dict[StepName, tuple[str, Callable[[Setup], Done]]] = {
+STEPS: dict[StepName, tuple[str, Callable[[Setup], CompletedStep]]] = {
     "machine": ("this machine", machine_step),
     "model": ("the model", model_step),
     "catalog": ("the catalog", catalog_step),
@@ -362,7 +378,7 @@ STEPS: dict[StepName, tuple[str, Callable[[Setup], Done]]] = {
 """The steps in their order: what they are about, and what they do."""
 
 
-def named_steps(answers: Answers) -> set[StepName]:
+def named_steps(answers: SetupAnswers) -> set[StepName]:
     """Return the steps that the command line says something about: they are done again."""
     said: dict[StepName, object] = {
         "model": answers.model,
@@ -374,7 +390,7 @@ def named_steps(answers: Answers) -> set[StepName]:
     return {name for name, value in said.items() if value}
 
 
-def refuse_without_person(answers: Answers) -> None:
+def refuse_without_person(answers: SetupAnswers) -> None:
     """Raise UsageError where questions would be asked and nobody sits there."""
     import sys
 
@@ -383,3 +399,33 @@ def refuse_without_person(answers: Answers) -> None:
             "setup asks questions, and nobody is there to answer",
             hint="say --yes to take what is proposed, with --model, --catalog, --client as wanted",
         )
+
+
+TASK = "What is the complementary color of teal?"
+"""Answered by the catalog that ships, without the network."""
+CALL_S = 60.0
+TASK_S = 300.0
+WAIT_S = 20
+_GOING = ("queued", "working")
+
+
+def solve_over_stdio(start: ServerCommand, task: str, say: Callable[[str], None]) -> dict[str, Any]:
+    """Return the ended run of a task: what ``solve_task`` or ``get_run`` said last. Blocks.
+
+    Raises:
+        DataError: the server fails, or the run does not end within ``TASK_S``.
+    """
+    end = time.monotonic() + TASK_S
+    with session(start) as server:
+        server.open("2025-11-25")
+        run = server.call("solve_task", {"task": task, "wait_s": WAIT_S}, CALL_S)
+        while run.get("status") in _GOING:
+            if time.monotonic() > end:
+                raise DataError(
+                    f"the task is not done after {TASK_S:g} seconds",
+                    hint="choose a smaller model: toolsrv setup --again model",
+                )
+            say(f"{run.get('status')}: {run.get('phase') or 'begun'}")
+            asked = {"run_id": run.get("run_id"), "wait_s": WAIT_S}
+            run = server.call("get_run", asked, CALL_S)
+    return run

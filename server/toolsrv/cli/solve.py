@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from toolsrv.cli import consent, rim
+from toolsrv.calls.consent import worth_asking
+from toolsrv.cli import error_handler, prompting
 from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.prompting import read_text
 from toolsrv.cli.session import Session, pass_session
-from toolsrv.cli.stdin import read_text
-from toolsrv.consent import worth_asking
 from toolsrv.plain import clean_task
 from toolsrv.signals import exit_code
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
-    from toolsrv.cli.live import LiveView
+    from toolsrv.cli.solve_view import LiveView
     from toolsrv.workbench import Workbench
     from toolsrv_runtime.calls.result import Consent
-    from toolsrv_runtime.contract.earlier import Earlier
-    from toolsrv_runtime.contract.questions import Question
+    from toolsrv_runtime.contract.hints import Question
+    from toolsrv_runtime.options import EarlierRun
     from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import SolveOptions, Solver
     from toolsrv_runtime.stop import Stop
@@ -81,16 +81,16 @@ def solve(
     """
     text = clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
-        from toolsrv_runtime.atomic import check_writable
+        from toolsrv_runtime.files import check_writable
 
         save_answer = save_answer.expanduser()
         check_writable(save_answer)
-    from toolsrv.model_file import check_model
+    from toolsrv.model_loading import check_model
 
     bench = session.workbench(**flags)
     check_model(bench.settings)  # before an index is built for nothing
     if bench.settings.adapter is not None:
-        from toolsrv.cli.model_make import merge_first
+        from toolsrv.cli.model_create import merge_first
 
         merge_first(bench.settings)
     options = bench.options(category=category)
@@ -102,8 +102,10 @@ def solve(
     work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
     outcome = asyncio.run(work.run(as_json=as_json))
     if work.fault is not None:
-        context.exit(rim.FAULT)
-    context.exit(rim.DONE if outcome.status in {"answered", "replied"} else rim.NO_ANSWER)
+        context.exit(error_handler.FAULT)
+    context.exit(
+        error_handler.DONE if outcome.status in {"answered", "replied"} else error_handler.NO_ANSWER
+    )
 
 
 class _Solve:
@@ -118,7 +120,7 @@ class _Solve:
         quiet: bool,
         save: Path | None,
     ) -> None:
-        from toolsrv.cli.live import LiveView
+        from toolsrv.cli.solve_view import LiveView
         from toolsrv_runtime.stop import Stop
 
         self._bench = bench
@@ -129,7 +131,7 @@ class _Solve:
         self._run_id = ""
         self._warning = ""
         self._stop: Stop = Stop()
-        self._asks = consent.can_ask()
+        self._asks = prompting.can_ask()
         self._view: LiveView = LiveView(options.limits, quiet=quiet)
         bench.progress = self._view.building
 
@@ -145,7 +147,9 @@ class _Solve:
                 self._view.finish(outcome.usage)
         if outcome is None:
             code = exit_code(interrupted)
-            rim.tell(rim.Ending(code, "interrupted before there was anything"), as_json)
+            error_handler.report_error(
+                error_handler.ErrorReport(code, "interrupted before there was anything"), as_json
+            )
             _leave(interrupted)
         _report(outcome, as_json)
         if self._warning:
@@ -157,13 +161,16 @@ class _Solve:
                 note(outcome.reason)
             note(f'to go on: toolsrv solve --answer-to {self._run_id} "ANSWER"')
         if self.fault is not None:  # stdout has its one document already
-            rim.tell(rim.Ending(rim.FAULT, self.fault.message, self.fault.hint), as_json=False)
+            error_handler.report_error(
+                error_handler.ErrorReport(error_handler.FAULT, self.fault.message, self.fault.hint),
+                as_json=False,
+            )
         if interrupted:
             _leave(interrupted)
         return outcome
 
     async def _work(self) -> Outcome:
-        from toolsrv.background import in_thread
+        from toolsrv.threads import in_thread
 
         self._view.phase("opening the catalog and loading the model")
         solver: Solver = await in_thread(self._prepare)
@@ -191,18 +198,18 @@ class _Solve:
     async def _consent(self, wanted: Consent) -> bool:
         """Ask the person at this terminal."""
         with self._view.paused():
-            return await consent.asked(wanted)
+            return await prompting.ask_consent(wanted)
 
     async def _value(self, wanted: Question) -> str | None:
         """Ask the person at this terminal."""
         with self._view.paused():
-            return await consent.asked_value(wanted)
+            return await prompting.ask_value(wanted)
 
     def _keep(self, outcome: Outcome) -> None:
         """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""
-        from toolsrv.run_record import RunRecord
-        from toolsrv.run_store import keep_run
-        from toolsrv.runs import new_run_id
+        from toolsrv.runs.queue import new_run_id
+        from toolsrv.runs.records import RunRecord
+        from toolsrv.runs.store import keep_run
 
         settings = self._bench.settings
         record = RunRecord(
@@ -215,7 +222,7 @@ class _Solve:
     def _write(self, path: Path, outcome: Outcome) -> None:
         """Write the answer file; what prevents it is kept, so that the answer is shown."""
         from toolsrv_registry.functions import FunctionList
-        from toolsrv_runtime.answers.write import answer_of, write_answer
+        from toolsrv_runtime.toolbench.answer_writer import answer_of, write_answer
 
         try:
             literal = outcome.format.startswith("toolllama")  # as that model saw them
@@ -243,18 +250,18 @@ class _Solve:
 
 def _continued(bench: Workbench, run_id: str, answer: str) -> tuple[str, str]:
     """Return the task of a kept run with the answer to its question, and the run it went on from."""
-    from toolsrv.run_record import continued_task
-    from toolsrv.run_store import RunStore
+    from toolsrv.runs.records import continued_task
+    from toolsrv.runs.store import RunStore
 
     with RunStore.open_to_read(bench.settings.data_dir) as store:
         record = store.get(run_id)
     return continued_task(record, answer), record.outcome.continues if record.outcome else ""
 
 
-def _earlier(bench: Workbench, run_id: str) -> tuple[Earlier, ...]:
+def _earlier(bench: Workbench, run_id: str) -> tuple[EarlierRun, ...]:
     """Return a kept run and those that it went on from, as the next one knows them."""
-    from toolsrv.earlier_runs import earlier_runs
-    from toolsrv.run_store import RunStore
+    from toolsrv.runs.records import earlier_runs
+    from toolsrv.runs.store import RunStore
 
     with RunStore.open_to_read(bench.settings.data_dir) as store:
         return earlier_runs(store.whole, run_id)
@@ -264,7 +271,7 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     if as_json:
         emit_json(outcome.model_dump(mode="json"))
         return
-    from toolsrv.cli.report import show_outcome
+    from toolsrv.cli.solve_view import show_outcome
 
     show_outcome(outcome)
 

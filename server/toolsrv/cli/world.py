@@ -54,7 +54,7 @@ def serve(
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    from toolsrv.world.serve import serve_world
+    from toolsrv.api_server.serve import serve_world
 
     with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end it
         serve_world(bench, host=host, port=port, with_token=not no_token, changes=allow_changes)

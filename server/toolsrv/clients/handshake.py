@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import toolsrv
-from toolsrv.clients.started import Start
+from toolsrv.clients.known import ServerCommand
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import DataError
 
@@ -40,11 +40,11 @@ TAIL = 400
 
 _DISCOVERED = "2026-07-28"
 _CLIENT = {"name": "toolsrv-doctor", "version": toolsrv.__version__}
-_HANDED_ON = (
+_INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
 )  # fmt: skip
 """What Codex hands on, the barest of the clients."""
-_HANDED_ON_WINDOWS = (
+_INHERITED_WINDOWS = (
     "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE",
     "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE",
 )  # fmt: skip
@@ -62,11 +62,11 @@ class Handshake:
 
 def bare_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a server in the barest client, with an entry's ``env``."""
-    names = _HANDED_ON_WINDOWS if sys.platform == "win32" else _HANDED_ON
+    names = _INHERITED_WINDOWS if sys.platform == "win32" else _INHERITED
     return {name: os.environ[name] for name in names if name in os.environ} | dict(env)
 
 
-def prime(start: Start, revisions: Sequence[str] = REVISIONS) -> Handshake:
+def warm_handshake_cache(start: ServerCommand, revisions: Sequence[str] = REVISIONS) -> Handshake:
     """Open a session in each version, so that the first answers are kept; return the fastest.
 
     A start that had nothing kept is repeated at the end, to see how long one takes from now on.
@@ -81,7 +81,7 @@ def prime(start: Start, revisions: Sequence[str] = REVISIONS) -> Handshake:
 
 
 def shake_hands(
-    start: Start, revision: str = REVISIONS[0], timeout_s: float = TIMEOUT_S
+    start: ServerCommand, revision: str = REVISIONS[0], timeout_s: float = TIMEOUT_S
 ) -> Handshake:
     """Start the server, open a session, list its tools, and end it. Blocks.
 
@@ -92,11 +92,11 @@ def shake_hands(
     with session(start, timeout_s) as one:
         opened, listed = one.open(revision)
         seconds = time.monotonic() - begun
-    return _heard(opened, listed, seconds)
+    return _handshake_result(opened, listed, seconds)
 
 
 @contextlib.contextmanager
-def session(start: Start, timeout_s: float = TIMEOUT_S) -> Iterator[Session]:
+def session(start: ServerCommand, timeout_s: float = TIMEOUT_S) -> Iterator[StdioSession]:
     """Start a server, and end it with the block; ``timeout_s`` is for its first answers.
 
     Raises:
@@ -116,13 +116,13 @@ def session(start: Start, timeout_s: float = TIMEOUT_S) -> Iterator[Session]:
             raise DataError(
                 f"{start.command} cannot be started: {why}", hint="toolsrv connect writes it anew"
             ) from error
-        one = Session(process, time.monotonic() + timeout_s)
+        one = StdioSession(process, time.monotonic() + timeout_s)
         try:
             yield one
         except _FaultError as error:
             one.end()
             raise DataError(
-                f"{start.line[:LINE]}: {error}{_last_words(errors)}",
+                f"{start.line[:LINE]}: {error}{_stderr_tail(errors)}",
                 hint="start that command in a terminal to see more",
             ) from None
         finally:
@@ -133,7 +133,7 @@ class _FaultError(Exception):
     """What is wrong with a session."""
 
 
-class Session:
+class StdioSession:
     """One server, its lines, and when it must have answered (monotonic). Made by ``session``."""
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
@@ -236,7 +236,9 @@ def _message(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _heard(opened: Mapping[str, Any], listed: Mapping[str, Any], seconds: float) -> Handshake:
+def _handshake_result(
+    opened: Mapping[str, Any], listed: Mapping[str, Any], seconds: float
+) -> Handshake:
     meta = opened.get("_meta")
     about = opened.get("serverInfo") or (
         meta.get("io.modelcontextprotocol/serverInfo") if isinstance(meta, dict) else None
@@ -251,7 +253,7 @@ def _heard(opened: Mapping[str, Any], listed: Mapping[str, Any], seconds: float)
     )
 
 
-def _last_words(errors: IO[bytes]) -> str:
+def _stderr_tail(errors: IO[bytes]) -> str:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - 4 * TAIL))
     words = one_line(errors.read().decode(errors="replace"), 4 * TAIL)[-TAIL:].strip()

@@ -1,15 +1,47 @@
-"""Where each client keeps its servers, by platform, home and environment.
+"""Configuration files of MCP clients, by platform, home and environment.
 
-Places are those of each client's documentation of November 2026. Files are looked for, never read
-or written here, except for the pointer with which LM Studio names its home.
+Places are those of each client's documentation of November 2026. Files are looked for, never read or
+written here, except for the pointer with which LM Studio names its home.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from toolsrv.clients.machine import Machine
+System = Literal["linux", "darwin", "win32"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A platform, a home and an environment."""
+
+    system: System
+    home: Path
+    environment: Mapping[str, str]
+
+    def config(self) -> Path:
+        """Return the folder in which applications keep their configuration."""
+        if self.system == "win32":
+            return Path(self.environment.get("APPDATA") or self.home / "AppData" / "Roaming")
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.xdg()
+
+    def local(self) -> Path:
+        """Return the folder of Windows in which packaged applications have theirs."""
+        return Path(self.environment.get("LOCALAPPDATA") or self.home / "AppData" / "Local")
+
+    def xdg(self) -> Path:
+        """Return the XDG configuration folder, which some tools use on macOS too."""
+        return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
+
+    def named(self, variable: str, otherwise: Path) -> Path:
+        """Return the folder or file that a variable names, else another."""
+        return Path(self.environment.get(variable) or otherwise)
+
 
 _EDITORS = ("Code", "Code - Insiders", "Cursor", "Windsurf", "VSCodium")
 _ROO = Path("User", "globalStorage", "rooveterinaryinc.roo-cline", "settings", "mcp_settings.json")

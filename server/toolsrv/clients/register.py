@@ -22,11 +22,10 @@ from pathlib import Path, PurePath
 from typing import Any, Concatenate, ParamSpec
 
 from toolsrv.clients import jsonc, tables
-from toolsrv.clients.known import NAME, Client, Form
-from toolsrv.clients.machine import Machine
-from toolsrv.clients.started import address_of, is_ours, start_of
+from toolsrv.clients.known import NAME, Client, Form, is_toolsrv_entry, server_command, server_url
+from toolsrv.clients.places import Machine
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.atomic import fresh_text
+from toolsrv_runtime.files import open_atomic_text
 
 BACKUP = ".toolsrv-backup"
 
@@ -83,13 +82,13 @@ class Change:
                 f"cannot write into {path.parent}: {error.strerror or error}",
                 hint="free some space or check the folder's permissions; nothing was changed",
             ) from error
-        with fresh_text(path) as file:
+        with open_atomic_text(path) as file:
             Path(file.name).chmod(mode)
             file.write(self.after)
         return backup
 
 
-def connecting(
+def registration_change(
     client: Client,
     machine: Machine,
     arguments: Sequence[str] = ("serve",),
@@ -121,17 +120,19 @@ def connecting(
     there = table.get(NAME)
     if there == entry:
         return Change(client, path, before, before, ours=True)
-    if there is not None and not is_ours(there, named=True) and not replace:
+    if there is not None and not is_toolsrv_entry(there, named=True) and not replace:
         raise UsageError(
-            f"{path} has an entry {NAME!r} of another program already: {_started(there)}",
+            f"{path} has an entry {NAME!r} of another program already: {_entry_summary(there)}",
             hint="rename it there, or replace it with --replace; disconnect puts it back",
         )
     table[NAME] = dict(entry)
     after = _EDITORS[client.form].put(before, keys, entry)
-    return _checked(Change(client, path, before, after, ours=is_ours(there, named=True)), wanted)
+    return _checked(
+        Change(client, path, before, after, ours=is_toolsrv_entry(there, named=True)), wanted
+    )
 
 
-def disconnecting(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
+def removal_change(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
     """Return the change that takes toolsrv out of a client, and nothing else.
 
     Where nothing but our entry has come since, the file is again as it was, byte for byte: it is gone
@@ -144,10 +145,10 @@ def disconnecting(client: Client, machine: Machine, *, path: Path | None = None)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = _servers(wanted, client.keys)
     entry = table.get(NAME)
-    if entry is None or not is_ours(entry, named=True):
+    if entry is None or not is_toolsrv_entry(entry, named=True):
         return Change(client, path, before, before)
     put, cut = _EDITORS[client.form].put, _EDITORS[client.form].cut
-    former, text = _former(client, path)
+    former, text = _replaced_entry(client, path)
     if text is not None and _is_put(put, text, keys, entry, before):
         return Change(client, path, before, text, ours=True, restores=former is not None)
     if text is None and _is_put(put, "", keys, entry, before):
@@ -180,7 +181,7 @@ def _is_put(
 def registered(client: Client, machine: Machine) -> bool:
     """Whether toolsrv stands in all of the client's files."""
     return all(
-        is_ours(
+        is_toolsrv_entry(
             _servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME), named=True
         )
         for path in client.paths(machine)
@@ -205,7 +206,7 @@ def _servers(document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
-def _former(client: Client, path: Path) -> tuple[Any, str | None]:
+def _replaced_entry(client: Client, path: Path) -> tuple[Any, str | None]:
     """Return another program's entry that ours replaced, and the file of before ours; None without."""
     backup = _backup(path.resolve())
     if not backup.is_file():
@@ -215,17 +216,17 @@ def _former(client: Client, path: Path) -> tuple[Any, str | None]:
         entry = _servers(_parsed(client.form, backup, text), client.keys).get(NAME)
     except (UsageError, DataError):
         return None, None
-    return (None, None) if is_ours(entry, named=True) else (entry, text)
+    return (None, None) if is_toolsrv_entry(entry, named=True) else (entry, text)
 
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + BACKUP)
 
 
-def _started(entry: Any) -> str:
+def _entry_summary(entry: Any) -> str:
     """Say in some words what an entry starts."""
-    start = start_of(entry)
-    told = address_of(entry) or (start.command if start else str(entry))
+    start = server_command(entry)
+    told = server_url(entry) or (start.command if start else str(entry))
     return repr(told[:80])
 
 
@@ -249,24 +250,24 @@ class _Editor:
     cut: Callable[[str, Sequence[str]], str]
 
 
-_MARK = "\ufeff"
+_BOM = "\ufeff"
 _P = ParamSpec("_P")
 
 
-def _behind_mark(edit: Callable[Concatenate[str, _P], str]) -> Callable[Concatenate[str, _P], str]:
+def _after_bom(edit: Callable[Concatenate[str, _P], str]) -> Callable[Concatenate[str, _P], str]:
     """Return an edit of a text that leaves the byte order mark before it alone."""
 
     def edited(text: str, /, *args: _P.args, **kwargs: _P.kwargs) -> str:
-        mark = _MARK * text.startswith(_MARK)
+        mark = _BOM * text.startswith(_BOM)
         return mark + edit(text.removeprefix(mark), *args, **kwargs)
 
     return edited
 
 
 _EDITORS: dict[Form, _Editor] = {
-    "json": _Editor(_behind_mark(jsonc.with_entry), _behind_mark(jsonc.without_entry)),
-    "toml": _Editor(_behind_mark(tables.toml_with), _behind_mark(tables.toml_without)),
-    "yaml": _Editor(_behind_mark(tables.yaml_with), _behind_mark(tables.yaml_without)),
+    "json": _Editor(_after_bom(jsonc.with_entry), _after_bom(jsonc.without_entry)),
+    "toml": _Editor(_after_bom(tables.toml_with), _after_bom(tables.toml_without)),
+    "yaml": _Editor(_after_bom(tables.yaml_with), _after_bom(tables.yaml_without)),
 }
 
 
@@ -300,7 +301,7 @@ def _checked(change: Change, wanted: dict[str, Any]) -> Change:
         got = _parsed(change.client.form, change.path, change.after)
     except UsageError:
         got = None
-    if _full(got) != _full(wanted):
+    if _without_empty_tables(got) != _without_empty_tables(wanted):
         raise DataError(
             f"{change.path}: the entry stands in a form that cannot be changed safely",
             hint=f"edit the file by hand: {'.'.join((*change.client.keys, NAME))}",
@@ -308,7 +309,7 @@ def _checked(change: Change, wanted: dict[str, Any]) -> Change:
     return change
 
 
-def _full(value: Any) -> Any:
+def _without_empty_tables(value: Any) -> Any:
     """Return a document without tables that have become empty, at its top."""
     if not isinstance(value, dict):
         return value
@@ -316,7 +317,7 @@ def _full(value: Any) -> Any:
 
 
 def _parsed(form: Form, path: Path, text: str) -> dict[str, Any]:
-    text = text.removeprefix(_MARK)
+    text = text.removeprefix(_BOM)
     if not text.strip():
         return {}
     try:

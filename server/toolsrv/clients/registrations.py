@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 import toolsrv
-from toolsrv.clients.handshake import Handshake, prime
-from toolsrv.clients.known import CLIENTS, NAME, Client
-from toolsrv.clients.machine import Machine
+from toolsrv.clients.handshake import Handshake, warm_handshake_cache
+from toolsrv.clients.known import (
+    CLIENTS,
+    NAME,
+    Client,
+    ServerCommand,
+    is_toolsrv_entry,
+    server_command,
+    server_url,
+)
+from toolsrv.clients.places import Machine
 from toolsrv.clients.register import servers_of
-from toolsrv.clients.started import Start, address_of, is_ours, start_of
 from toolsrv_registry.errors import ToolsrvError
 
 HEALTH_S = 3.0
@@ -32,7 +39,7 @@ class Registration:
 
     client: Client
     path: Path
-    start: Start | None = None
+    start: ServerCommand | None = None
     address: str = ""
 
     @property
@@ -42,7 +49,7 @@ class Registration:
 
 
 @dataclass(frozen=True)
-class Damage:
+class UnreadableFile:
     """A client's file that cannot be read, and why."""
 
     client: Client
@@ -51,7 +58,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RegistrationStatus:
     """What is known of a registration; ``fix`` is empty where nothing is to be done."""
 
     state: Literal["ok", "warn", "fail"]
@@ -61,17 +68,17 @@ class Verdict:
 
 def registrations(
     machine: Machine, clients: Sequence[Client] | None = None
-) -> Iterator[Registration | Damage]:
+) -> Iterator[Registration | UnreadableFile]:
     """Yield our entries in the files of clients, of all by default, and the files that are damaged."""
     for client in CLIENTS.values() if clients is None else clients:
         for path in client.paths(machine):
             try:
                 entry = servers_of(client, path).get(NAME)
             except ToolsrvError as error:
-                yield Damage(client, path, error)
+                yield UnreadableFile(client, path, error)
                 continue
-            if is_ours(entry, named=True):
-                yield Registration(client, path, start_of(entry), address_of(entry))
+            if is_toolsrv_entry(entry, named=True):
+                yield Registration(client, path, server_command(entry), server_url(entry))
 
 
 class Examiner:
@@ -80,7 +87,7 @@ class Examiner:
     def __init__(self) -> None:
         self._tried: dict[tuple[object, ...], Handshake | ToolsrvError] = {}
 
-    def start(self, start: Start) -> Handshake:
+    def start(self, start: ServerCommand) -> Handshake:
         """Return how a server answers, once its first answers are kept. Blocks for seconds.
 
         Raises:
@@ -88,7 +95,7 @@ class Examiner:
         """
         if start.key not in self._tried:
             try:
-                self._tried[start.key] = prime(start)
+                self._tried[start.key] = warm_handshake_cache(start)
             except ToolsrvError as error:
                 self._tried[start.key] = error
         found = self._tried[start.key]
@@ -96,34 +103,36 @@ class Examiner:
             raise found
         return found
 
-    def verdict(self, one: Registration, machine: Machine) -> Verdict:
+    def verdict(self, one: Registration, machine: Machine) -> RegistrationStatus:
         """Say whether a registration works, by starting what it starts."""
         again = f"toolsrv connect {one.client.id}"
         if one.start is None:
             return _reached(one)
-        if (seen := at_first_sight(one)) is not None:
+        if (seen := static_status(one)) is not None:
             return seen
         try:
             heard = self.start(one.start)
         except ToolsrvError as error:
-            return Verdict("fail", f"{one.path}: {error.message}", f"{again} ({error.hint})")
-        found = f"{one.path}: {answered(heard)}"
+            return RegistrationStatus(
+                "fail", f"{one.path}: {error.message}", f"{again} ({error.hint})"
+            )
+        found = f"{one.path}: {handshake_status(heard)}"
         managed = _MANAGED[machine.system]
         if one.client.id == "claude-code" and managed.exists():
             fix = "ask whoever manages this machine to allow toolsrv there"
-            return Verdict("warn", f"{found}; but {managed} keeps others out", fix)
+            return RegistrationStatus("warn", f"{found}; but {managed} keeps others out", fix)
         if not Path(one.start.command).is_absolute():
             found += "; its command is no absolute path, and desktop programs have another PATH"
-            return Verdict("warn", found, again)
+            return RegistrationStatus("warn", found, again)
         if heard.version != toolsrv.__version__:
-            return Verdict("warn", f"{found}; this is {toolsrv.__version__}", again)
+            return RegistrationStatus("warn", f"{found}; this is {toolsrv.__version__}", again)
         if heard.seconds > SLOW_S:
             fix = f"some clients wait {SLOW_S:g} s only: free some of the machine, and look again"
-            return Verdict("warn", found, fix)
-        return Verdict("ok", found)
+            return RegistrationStatus("warn", found, fix)
+        return RegistrationStatus("ok", found)
 
 
-def _reached(one: Registration) -> Verdict:
+def _reached(one: Registration) -> RegistrationStatus:
     """Say whether the server that an entry connects to answers; its address is on this machine."""
     import httpx
 
@@ -133,25 +142,29 @@ def _reached(one: Registration) -> Verdict:
             health = client.get(httpx.URL(one.address).copy_with(path="/health", query=None))
             is_ours_there = health.status_code == httpx.codes.OK and "toolsrv" in health.text
     except (httpx.HTTPError, httpx.InvalidURL):
-        return Verdict("warn", f"{found}, where nothing answers", "start it: toolsrv serve --http")
+        return RegistrationStatus(
+            "warn", f"{found}, where nothing answers", "start it: toolsrv serve --http"
+        )
     if not is_ours_there:
         fix = f"another program has that port; toolsrv connect {one.client.id}"
-        return Verdict("warn", f"{found}, where something else answers", fix)
-    return Verdict("ok", f"{found}, where toolsrv answers")
+        return RegistrationStatus("warn", f"{found}, where something else answers", fix)
+    return RegistrationStatus("ok", f"{found}, where toolsrv answers")
 
 
-def at_first_sight(one: Registration) -> Verdict | None:
+def static_status(one: Registration) -> RegistrationStatus | None:
     """Return what is known of a registration without starting anything; None for nothing."""
     if one.start is None:
-        return Verdict("ok", f"{one.path}: connects to {one.address}")
+        return RegistrationStatus("ok", f"{one.path}: connects to {one.address}")
     if one.is_stale:
         name = one.client.id
         found = f"{one.path}: {one.start.command} no longer exists"
-        return Verdict("fail", found, f"toolsrv connect {name}, or toolsrv disconnect {name}")
+        return RegistrationStatus(
+            "fail", found, f"toolsrv connect {name}, or toolsrv disconnect {name}"
+        )
     return None
 
 
-def answered(heard: Handshake) -> str:
+def handshake_status(heard: Handshake) -> str:
     """Say how a server answered."""
     return (
         f"{heard.server or 'a server'} {heard.version} answers in {heard.seconds:.1f} s "

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult, ResourceLink
 
-from toolsrv.mcp_server import questions, sampling
-from toolsrv.mcp_server.call_files import CallFiles
-from toolsrv.mcp_server.call_responses import link
-from toolsrv.mcp_server.consent import can_ask
-from toolsrv.mcp_server.progress import Progress
+from toolsrv.mcp_server import elicitation, sampling
+from toolsrv.mcp_server.call_resources import CallFiles, link
+from toolsrv.mcp_server.elicitation import RunConsents, can_ask
+from toolsrv.mcp_server.notifications import Progress
 from toolsrv.mcp_server.results import failure, success
-from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.plain import clean_task
-from toolsrv.run_views import RUN_URI, RunView, phase, run_view
-from toolsrv.runs import Run, Runs
+from toolsrv.runs.queue import Run, Runs
+from toolsrv.views.runs import RUN_URI, RunView, phase, run_view
 
 if TYPE_CHECKING:
     from toolsrv_runtime.options import SolveOptions
@@ -33,7 +31,7 @@ POLL_S = 0.05
 log = logging.getLogger(__name__)
 
 
-class Following:
+class RunFollower:
     """Starts runs and follows them, for the client that asked.
 
     ``waits_on``: the client can ask no more, so that it is told of a run's end and not of its handle.
@@ -61,7 +59,7 @@ class Following:
         """Start a run, or go on with the one that a repeated call belongs to."""
         if self._clients is not None:
             sampling.require(ctx)
-        if run_id := questions.resumed(ctx).run_id:
+        if run_id := elicitation.resumption(ctx).run_id:
             return self._runs.get(run_id)
         run = self._runs.start(clean_task(task), options)
         if can_ask(ctx):
@@ -76,34 +74,34 @@ class Following:
         A question that is open then stays with the client: its answer counts, whether or not a
         request follows the run by then.
         """
-        back = questions.resumed(ctx)
+        back = elicitation.resumption(ctx)
         rounds = back.rounds if back.run_id == run.id else 0
-        questions.hand_in(ctx, self._question(ctx, run))
+        elicitation.deliver_answer(ctx, self._question(ctx, run))
         end = time.monotonic() + seconds
         while run.live:
             question = await self._next(ctx, run, end - time.monotonic())
             if question is None:
                 break
-            if not questions.by_returning(ctx):
+            if not elicitation.answers_by_repeat(ctx):
                 await self._put(ctx, run, question, end - time.monotonic())
-            elif rounds < questions.MOST_ROUNDS:
-                return questions.returned(run.id, rounds, question)
+            elif rounds < elicitation.MOST_ROUNDS:
+                return elicitation.input_required(run.id, rounds, question)
             else:
                 break
         if self.waits_on:
             await self.watch(ctx, run, math.inf)
-        return self.told(run)
+        return self.result(run)
 
-    def _question(self, ctx: Ctx, run: Run) -> questions.Question | None:
+    def _question(self, ctx: Ctx, run: Run) -> elicitation.ClientQuestion | None:
         """Return what a run waits for that this client can answer."""
-        asked: questions.Question | None = None
+        asked: elicitation.ClientQuestion | None = None
         if self._clients is not None:
             asked = self._clients.question(run.stop, ctx)
         if asked is None and can_ask(ctx):
             asked = self._consents.question(run.stop)
         return asked if asked is not None and asked.open and not asked.held else None
 
-    async def _next(self, ctx: Ctx, run: Run, seconds: float) -> questions.Question | None:
+    async def _next(self, ctx: Ctx, run: Run, seconds: float) -> elicitation.ClientQuestion | None:
         """Wait for a question; None where the run ends or ``seconds`` are over first."""
         watching = asyncio.ensure_future(self.watch(ctx, run, seconds))
         try:
@@ -117,12 +115,14 @@ class Following:
         finally:
             watching.cancel()
 
-    async def _put(self, ctx: Ctx, run: Run, question: questions.Question, seconds: float) -> None:
+    async def _put(
+        self, ctx: Ctx, run: Run, question: elicitation.ClientQuestion, seconds: float
+    ) -> None:
         """Ask the client and wait for its answer, at most ``seconds``; then it is asked still."""
         question.held = True
         asking = asyncio.ensure_future(_ask(ctx, run, question))
         self._asking.add(asking)
-        asking.add_done_callback(self._asked)
+        asking.add_done_callback(self._ask_client)
         try:
             await Progress(ctx).during(asyncio.shield(asking), question.saying, max(0.0, seconds))
         except asyncio.CancelledError:  # the client took the request back, and the question with it
@@ -131,7 +131,7 @@ class Following:
         except TimeoutError:
             pass
 
-    def _asked(self, asking: asyncio.Future[None]) -> None:
+    def _ask_client(self, asking: asyncio.Future[None]) -> None:
         self._asking.discard(asking)
         if not asking.cancelled() and (error := asking.exception()) is not None:
             log.debug("a question could not be put: %r", error)  # raised where a request waits
@@ -140,16 +140,16 @@ class Following:
         """Wait for a run's end, at most ``seconds``, and tell the client what it does."""
         await Progress(ctx).follow(run, seconds, lambda one: phase(one, self._runs.position(one)))
 
-    def told(self, run: Run) -> CallToolResult:
+    def result(self, run: Run) -> CallToolResult:
         """Return a run as it is now."""
         view = run_view(run, self._runs.position(run))
         question = self._consents.question(run.stop)
         if run.live and question is not None and question.open and question.held:
-            view.next_step = f"{_UNANSWERED}; {view.next_step}"
-        return ended(self._files.of_run(view))
+            view.next_step = f"{_QUESTION_OPEN}; {view.next_step}"
+        return run_result(self._files.of_run(view))
 
 
-async def _ask(ctx: Ctx, run: Run, question: questions.Question) -> None:
+async def _ask(ctx: Ctx, run: Run, question: elicitation.ClientQuestion) -> None:
     """Put a question to the client, for as long as the run waits for an answer."""
     putting = asyncio.ensure_future(question.put(ctx))
     try:
@@ -162,7 +162,7 @@ async def _ask(ctx: Ctx, run: Run, question: questions.Question) -> None:
         question.held = False
 
 
-def ended(view: RunView) -> CallToolResult:
+def run_result(view: RunView) -> CallToolResult:
     """Return a run as a result; one that failed is an error. The whole of an ended one is linked."""
     told = failure(view) if view.status == "failed" else success(view)
     if view.more:
@@ -176,4 +176,4 @@ def run_link(run_id: str, task: str = "") -> ResourceLink:
     return link(RUN_URI.format(run_id=run_id), "run", title, "application/json")
 
 
-_UNANSWERED = "the user has a question of this run open and has not answered it yet"
+_QUESTION_OPEN = "the user has a question of this run open and has not answered it yet"

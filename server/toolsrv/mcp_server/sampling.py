@@ -36,11 +36,11 @@ from mcp.types import (
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.contract.chat import (
+from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
-    Finish,
+    FinishReason,
     Message,
     SystemMessage,
     ToolMessage,
@@ -48,8 +48,12 @@ from toolsrv_runtime.contract.chat import (
 )
 from toolsrv_runtime.errors import ServerError
 from toolsrv_runtime.models import textual
-from toolsrv_runtime.models.conversation import allowed, normalized
-from toolsrv_runtime.models.replies import RawCall, native
+from toolsrv_runtime.models.conversation import (
+    RawCall,
+    allowed_tools,
+    normalize_conversation,
+    parse_native_reply,
+)
 from toolsrv_runtime.stop import Stop
 
 Ctx = Context[None, Any]
@@ -115,11 +119,11 @@ class ModelQuestion:
         if texts or calls:
             text = "\n".join(texts)[:_REPLY_CHARACTERS]
             stopped = getattr(response, "stop_reason", None)
-            finish: Finish = "length" if stopped == "maxTokens" else "complete"
+            finish: FinishReason = "length" if stopped == "maxTokens" else "complete"
             if self.tools:
-                self.reply = native(self.chat, text, calls, finish=finish)
+                self.reply = parse_native_reply(self.chat, text, calls, finish=finish)
             else:
-                self.reply = textual.read(self.chat, text, finish=finish)
+                self.reply = textual.parse_reply(self.chat, text, finish=finish)
         else:
             self.error = "it answered without text"
         self.answered.set()
@@ -205,7 +209,7 @@ def require(ctx: Ctx) -> None:
 
 def _plain(request: ChatRequest) -> CreateMessageRequestParams:
     """Write a request in plain messages, the tools in the system prompt."""
-    turns = textual.messages(request)
+    turns = textual.render_messages(request)
     system = next((one["content"] for one in turns if one["role"] == "system"), None)
     messages = [
         SamplingMessage(role=one["role"], content=_text(one["content"]))
@@ -223,11 +227,11 @@ def _with_tools(request: ChatRequest) -> CreateMessageRequestParams:
     """
     expected = request.expected
     turns: list[Message] = list(request.messages)
-    if note := textual.last_note(request, functions=False):
+    if note := textual.final_instruction(request, functions=False):
         turns.append(UserMessage(note))
     system, messages = None, list[SamplingMessage]()
     results: list[SamplingMessageContentBlock] = []
-    for turn in (*normalized(turns), None):
+    for turn in (*normalize_conversation(turns), None):
         if isinstance(turn, ToolMessage):
             results.append(ToolResultContent(tool_use_id=turn.call.id, content=[_text(turn.text)]))
             continue
@@ -240,7 +244,7 @@ def _with_tools(request: ChatRequest) -> CreateMessageRequestParams:
             messages.append(SamplingMessage(role="user", content=_text(turn.text)))
         elif turn is not None:
             messages.append(SamplingMessage(role="assistant", content=_assistant(turn)))
-    listed = allowed(request) or request.tools
+    listed = allowed_tools(request) or request.tools
     mode: Literal["auto", "required", "none"] = "auto" if expected.text else "required"
     if not expected.names:
         mode = "none"

@@ -1,12 +1,9 @@
 """The server on stdin and stdout: the protocol on stdout, the log on stderr.
 
-The process ends when the client goes away or at a signal, promptly: runs are stopped, those that
-have ended are kept (``Runs.close``), and no thread that still loads a model is waited for. A second
-signal waits for nothing. Where stdin ends and stdout is still read, as in a pipe of a few lines, the
-requests that were made are answered first.
-
-Lines come from ``greeting`` and are validated here, since the SDK's reader drops a line that is no
-message and its client waits for ever; the SDK writes.
+The process ends when the client goes away or at a signal, promptly: runs are stopped, ended ones are
+kept (``Runs.close``), and no thread that still loads a model is waited for. A second signal waits for
+nothing. Where stdin ends and stdout is still read, as in a pipe of a few lines, the requests that were
+made are answered first.
 """
 
 from __future__ import annotations
@@ -16,8 +13,9 @@ import contextlib
 import io
 import logging
 import os
+import select
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -32,18 +30,71 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from toolsrv.greeting import Greeter
-from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.handshake_cache import CachedHandshake, claim_stdin, claim_stdout
 from toolsrv.mcp_server.messages import Unreadable, read
-from toolsrv.mcp_server.open_requests import OpenRequests, nobody_reads
-from toolsrv.mcp_server.wire import claimed_stdin, claimed_stdout
-from toolsrv.signals import ENDING_SERVER, call_on_signal
+from toolsrv.mcp_server.server import build_server
+from toolsrv.signals import SERVER_ENDING_SIGNALS, call_on_signal
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from toolsrv.mcp_server.rim import ToolsrvServer
+    from toolsrv.mcp_server.server import ToolsrvServer
     from toolsrv.workbench import Workbench
+
+NEVER_ANSWERED = frozenset({"subscriptions/listen"})
+"""A stream that lasts as long as the session."""
+LOOK_S = 0.2
+"""Between two looks whether anybody still reads."""
+UNSEEN_S = 30.0
+"""So long answers are waited for where the system does not tell that nobody reads them."""
+
+
+class OpenRequests:
+    """The ids of requests without an answer; ``gone`` tells whether nobody reads answers any more."""
+
+    def __init__(self, gone: Callable[[], bool | None]) -> None:
+        self._gone = gone
+        self._ids: set[int | str] = set()
+        self._changed = asyncio.Event()
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """Take note of a message of the client: a request is open, one that it takes back is not."""
+        method, known = message.get("method"), message.get("id")
+        if method == "notifications/cancelled":
+            params = message.get("params")
+            self.close(params.get("requestId") if isinstance(params, dict) else None)
+        elif isinstance(method, str) and known is not None and method not in NEVER_ANSWERED:
+            self._ids.add(known)
+
+    def close(self, known: object) -> None:
+        """Take note that a request has its answer, or needs none."""
+        if isinstance(known, int | str) and known in self._ids:
+            self._ids.discard(known)
+            self._changed.set()
+
+    async def answered(self) -> None:
+        """Wait until every request has its answer, or nobody reads it."""
+        end = asyncio.get_running_loop().time() + UNSEEN_S
+        while self._ids:
+            gone = self._gone()
+            if gone or (gone is None and asyncio.get_running_loop().time() > end):
+                return
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), LOOK_S)
+
+
+def is_reader_gone(out: int) -> bool | None:
+    """Return whether the other end of a pipe is closed; None where the system does not tell."""
+    if not hasattr(select, "poll"):
+        return None
+    look = select.poll()
+    look.register(out, 0)  # errors are told without being asked for
+    try:
+        return bool(look.poll(0))
+    except OSError:
+        return None
+
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +103,15 @@ LEAVE_S = 5.0
 """Seconds that runs get to end and be kept after a signal."""
 
 
-def serve_stdio(bench: Workbench, *, warm: bool = True, greeter: Greeter | None = None) -> NoReturn:
+def serve_stdio(
+    bench: Workbench, *, warm: bool = True, greeter: CachedHandshake | None = None
+) -> NoReturn:
     """Serve one client until it leaves, then end the process: 0, or 128 + signal.
 
     ``greeter`` reads the client's lines already, and may have answered the first of them.
     """
     if greeter is None:
-        greeter = Greeter(claimed_stdin(), 1)
+        greeter = CachedHandshake(claim_stdin(), 1)
         greeter.start()
     code = 0
     try:
@@ -68,7 +121,7 @@ def serve_stdio(bench: Workbench, *, warm: bool = True, greeter: Greeter | None 
     _end(code)
 
 
-async def _serve(bench: Workbench, greeter: Greeter, *, warm: bool) -> None:
+async def _serve(bench: Workbench, greeter: CachedHandshake, *, warm: bool) -> None:
     loop = asyncio.get_running_loop()
     server = build_server(bench, warm=warm)
     leaving: list[asyncio.Task[NoReturn]] = []
@@ -78,7 +131,7 @@ async def _serve(bench: Workbench, greeter: Greeter, *, warm: bool) -> None:
             _end(128 + number)
         leaving.append(loop.create_task(_leave(server, 128 + number)))
 
-    for number in ENDING_SERVER:
+    for number in SERVER_ENDING_SIGNALS:
         call_on_signal(loop, number, leave)
     await serve_lines(server, greeter.lines(), greeter.has_answered)
     _end(0)
@@ -92,8 +145,8 @@ async def serve_lines(
     A response to what was answered already (``greeting``) is left out.
     """
     silent = anyio.wrap_file(io.StringIO())
-    stdout = claimed_stdout()
-    open_requests = OpenRequests(lambda: nobody_reads(stdout.wrapped.fileno()))
+    stdout = claim_stdout()
+    open_requests = OpenRequests(lambda: is_reader_gone(stdout.wrapped.fileno()))
     messages, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, answered = anyio.create_memory_object_stream[SessionMessage](0)
     wire = stdio_server(stdin=silent, stdout=stdout)

@@ -11,21 +11,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from toolsrv.key_view import key_words
-from toolsrv.mcp_server.run_list import RunsView
-from toolsrv.mcp_server.show import NodePart, TreePart
+from toolsrv.mcp_server.run_pages import NodePart, RunsView, TreePart
 from toolsrv.plain import compact_json, plain
-from toolsrv.run_views import RunView, opinion_line, status_words
-from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.shown import ShownNode
-from toolsrv.views import (
+from toolsrv.views.apis import (
     ApiView,
     CallView,
     DescribeView,
     allowed_words,
     call_line,
     check_line,
+    describe_keys,
 )
+from toolsrv.views.runs import RunView, opinion_line, status_words
+from toolsrv.views.search import HitView, SearchView
 from toolsrv_runtime.outcome import Claim, Evidence
 
 ROOMY = 1_000
@@ -313,7 +312,7 @@ def _api_text(api: ApiView) -> str:
     lines.append(f"Category: {api.category}")
     lines.append(f"Request: {call_line(api)}")
     if api.keys:
-        lines.append(f"Key: {key_words(api.keys)}")
+        lines.append(f"Key: {describe_keys(api.keys)}")
     if api.now is not None:
         lines.append(f"Call now: {api.now.words}")
         if terms := api.now.terms.words:

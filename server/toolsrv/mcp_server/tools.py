@@ -1,6 +1,6 @@
-"""The eight tools. Each does its work at the workbench and says the result twice: text and data.
+"""The eight tools. Each works at the workbench and returns its result as text and as data.
 
-The catalog that ships runs on this machine; imported ones are called over the network, and what may
+The catalog that ships runs on this machine. Imported ones are called over the network, and what may
 change something only with a person's consent.
 """
 
@@ -10,48 +10,79 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from toolsrv.background import in_thread
-from toolsrv.kept_calls import KeptCalls
-from toolsrv.mcp_server import questions, sampling
-from toolsrv.mcp_server.call_files import CallFiles, blocks
-from toolsrv.mcp_server.call_responses import CallResponses, link
-from toolsrv.mcp_server.choices import SolveChoices
-from toolsrv.mcp_server.consent import Consents
-from toolsrv.mcp_server.following import Following, ended, run_link
-from toolsrv.mcp_server.kept import Kept
-from toolsrv.mcp_server.late_calls import LateCall, LateCalls, Made
-from toolsrv.mcp_server.progress import ANSWER_S, Progress
-from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
-from toolsrv.mcp_server.run_consent import RunConsents
-from toolsrv.mcp_server.run_list import RunsView, runs_view
-from toolsrv.mcp_server.show import ShowView, node_part, tree_part
-from toolsrv.plain import plain
-from toolsrv.run_record import continued_task
-from toolsrv.run_views import RunView, record_view
-from toolsrv.runs import Runs
-from toolsrv.search_view import SearchView, search_view
-from toolsrv.trees.shown import shown_record
-from toolsrv.uploads import with_files, within
-from toolsrv.views import (
-    RESPONSE_LIMIT,
-    CallView,
-    DescribeView,
-    Detail,
-    MissingView,
-    api_view,
+from toolsrv.calls.files import FileSavingCaller
+from toolsrv.calls.uploads import with_files, within
+from toolsrv.mcp_server import elicitation, sampling
+from toolsrv.mcp_server.call_resources import CallFiles, CallResponses, blocks, link
+from toolsrv.mcp_server.elicitation import (
+    CallConsents,
+    CallOutcome,
+    PendingCall,
+    PendingCalls,
+    RunConsents,
 )
+from toolsrv.mcp_server.following import RunFollower, run_link, run_result
+from toolsrv.mcp_server.notifications import ANSWER_S, Progress
+from toolsrv.mcp_server.resources import EndedRuns
+from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
+from toolsrv.mcp_server.run_pages import RunsView, ShowView, node_part, runs_view, tree_part
+from toolsrv.plain import plain
+from toolsrv.runs.queue import Runs
+from toolsrv.runs.records import continued_task
+from toolsrv.threads import in_thread
+from toolsrv.trees.shown import shown_record
+from toolsrv.views.apis import RESPONSE_LIMIT, CallView, DescribeView, Detail, MissingView, api_view
+from toolsrv.views.runs import RunView, record_view
+from toolsrv.views.search import SearchView, search_view
 from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
-from toolsrv_runtime.calls.result import CallResult, declined
+from toolsrv_runtime.calls.result import CallResult, declined_result
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
+
+
+class SolveChoices(BaseModel):
+    """What ``options`` of ``solve_task`` may say; None is left to the settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    continues: Annotated[
+        str | None, Field(description="run_id whose answer and results the task goes on from.")
+    ] = None
+    strategy: Annotated[
+        Literal["dfsdt", "dfs", "react", "cot", "plan"] | None,
+        Field(
+            description="Tree search, ranked, one chain, chains until one answers, or a tree for "
+            "each subtask."
+        ),
+    ] = None
+    switches: Annotated[
+        list[Literal["plan", "progressive", "constraints", "self-check"]] | None,
+        Field(description="Of a chat model; [] for none."),
+    ] = None
+    votes: Annotated[
+        int | None, Field(ge=1, le=16, description="Solves at once; the most supported answer.")
+    ] = None
+    category: Annotated[str | None, Field(description="Only APIs of this category.")] = None
+    max_calls: Annotated[int | None, Field(ge=1, le=10_000)] = None
+    max_model_calls: Annotated[int | None, Field(ge=1, le=100_000)] = None
+    max_tokens: Annotated[int | None, Field(ge=1, le=10_000_000)] = None
+    width: Annotated[int | None, Field(ge=1, le=8)] = None
+    depth: Annotated[int | None, Field(ge=3, le=96)] = None
+    chains: Annotated[int | None, Field(ge=1, le=32, description="Most of cot.")] = None
+    candidates: Annotated[int | None, Field(ge=1, le=32)] = None
+    seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None
+    verify: Annotated[
+        bool | None, Field(description="Read the answer again; it may be rejected once.")
+    ] = None
+
 
 T = TypeVar("T")
 Ctx = Context[None, Any]
@@ -80,12 +111,12 @@ class Tools:
         """Take the workbench, the runs, what they ask, and the clients' models where used."""
         self._bench = bench
         self._runs = runs
-        self._kept = Kept(runs, bench.settings.data_dir)
+        self._kept = EndedRuns(runs, bench.settings.data_dir)
         self.files = CallFiles(bench.settings.data_dir)
         self.responses = CallResponses()
-        self._following = Following(runs, consents, clients, self.files)
-        self._consents = Consents()
-        self._late = LateCalls()
+        self._following = RunFollower(runs, consents, clients, self.files)
+        self._consents = CallConsents()
+        self._late = PendingCalls()
 
     def on_last_line(self) -> None:
         """Note that no further request comes: who waits for a run now waits for its end."""
@@ -182,10 +213,12 @@ class Tools:
         end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
         find = within(self._bench.settings.upload_folder)
 
-        def opened() -> tuple[Api, KeptCalls, dict[str, Any]]:
+        def opened() -> tuple[Api, FileSavingCaller, dict[str, Any]]:
             api = self._bench.api(id)
             settings = self._bench.settings
-            caller = KeptCalls(self._bench.caller(), settings.data_dir, settings.download_bytes)
+            caller = FileSavingCaller(
+                self._bench.caller(), settings.data_dir, settings.download_bytes
+            )
             return api, caller, with_files(api, arguments, find)
 
         api, caller, arguments = await self._opened(progress, in_thread(opened))
@@ -193,7 +226,7 @@ class Tools:
         if response_offset:
             view = self.responses.part(key, response_offset, response_limit)
             return self._answered(view, response_limit)
-        call = self._late.take(key) or LateCall(
+        call = self._late.pop(key) or PendingCall(
             lambda call: self._made(ctx, caller, api, arguments, call)
         )
         try:
@@ -244,11 +277,11 @@ class Tools:
         chosen = (options or SolveChoices()).model_dump()
         continues = chosen.pop("continues")
         how = self._bench.options(**chosen, max_seconds=max_seconds)
-        if answer_to is not None and not questions.resumed(ctx).run_id:
+        if answer_to is not None and not elicitation.resumption(ctx).run_id:
             record = await self._opened(Progress(ctx), self._kept.record(answer_to))
             task = continued_task(record, task)
             continues = continues or (record.outcome and record.outcome.continues)
-        if continues and not questions.resumed(ctx).run_id:
+        if continues and not elicitation.resumption(ctx).run_id:
             earlier = await self._opened(Progress(ctx), self._kept.earlier(continues))
             how = how.model_copy(update={"earlier": earlier})
         run = self._following.begin(ctx, task, how)
@@ -266,7 +299,7 @@ class Tools:
         if run := self._kept.remembered(run_id):
             return await self._following.follow(ctx, run, wait_s)
         record = await self._opened(Progress(ctx), self._kept.record(run_id))
-        return ended(self.files.of_run(record_view(record)))
+        return run_result(self.files.of_run(record_view(record)))
 
     async def show_run(
         self,
@@ -301,14 +334,19 @@ class Tools:
         """Stop."""
         if not (run := self._kept.remembered(run_id)):
             record = await self._opened(Progress(ctx), self._kept.record(run_id))
-            return ended(self.files.of_run(record_view(record)))
+            return run_result(self.files.of_run(record_view(record)))
         self._runs.cancel(run.id)
         await self._following.watch(ctx, run, CANCEL_WAIT_S)
-        return self._following.told(run)
+        return self._following.result(run)
 
     async def _made(
-        self, ctx: Ctx, caller: KeptCalls, api: Api, arguments: dict[str, Any], call: LateCall
-    ) -> Made:
+        self,
+        ctx: Ctx,
+        caller: FileSavingCaller,
+        api: Api,
+        arguments: dict[str, Any],
+        call: PendingCall,
+    ) -> CallOutcome:
         """Make a call, and where it needs a person's consent ask and make it on a yes."""
         result = await caller.call(api, arguments)
         if result.consent is not None:
@@ -319,11 +357,11 @@ class Tools:
             if answer:
                 result = await caller.call(api, arguments, consent=result.consent)
             elif answer is False:
-                result = declined(result)
+                result = declined_result(result)
         return result
 
     def _unfinished(
-        self, key: str, call: LateCall, api: Api, arguments: dict[str, Any]
+        self, key: str, call: PendingCall, api: Api, arguments: dict[str, Any]
     ) -> CallResult:
         """Return what is known of a call whose request has no more time.
 

@@ -13,8 +13,8 @@ from html import escape
 from importlib import resources
 
 from toolsrv.plain import one_line
-from toolsrv.trees.drawing import NAMES, badge, look, mark, svg
 from toolsrv.trees.shown import ShownNode, ShownRun
+from toolsrv.trees.svg import NAMES, badge, shape_of, shape_svg, svg
 
 TEXT_LIMIT = 20_000
 """Characters of one text on the page; `toolsrv run response` has whole responses."""
@@ -55,13 +55,15 @@ def page(run: ShownRun) -> str:
 
 
 def _header(run: ShownRun) -> str:
-    status = mark(STATUS.get(run.status, "thought"))
+    status = shape_svg(STATUS.get(run.status, "thought"))
     facts = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in run.facts.items()
     )
-    present = {look(node) for node in run.nodes}
-    legend = "".join(f"<li>{mark(name)} {NAMES[name]}</li>" for name in NAMES if name in present)
+    present = {shape_of(node) for node in run.nodes}
+    legend = "".join(
+        f"<li>{shape_svg(name)} {NAMES[name]}</li>" for name in NAMES if name in present
+    )
     return (
         f"<header>\n<h1>{escape(run.task)}</h1>\n"
         f'<p class="end">{status} <b>{escape(run.status.replace("_", " "))}</b> '
@@ -103,7 +105,7 @@ def _detail(run: ShownRun, node: ShownNode) -> str:
     end = "On the way to the answer. " * node.winning + "The search turned back here." * node.pruned
     status = f" · HTTP {node.status}" if node.status else ""
     return (
-        f'<section id="d{node.id}" class="detail"><h2>{mark(look(node))} {escape(node.title)}</h2>'
+        f'<section id="d{node.id}" class="detail"><h2>{shape_svg(shape_of(node))} {escape(node.title)}</h2>'
         f'<p class="badge">{escape(badge(node))}{status}</p>'
         + (f"<p>{end}</p>" if end else "")
         + f"<dl>{told}</dl></section>"

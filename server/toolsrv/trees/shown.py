@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv.plain import compact_json, plain
-from toolsrv.run_record import RunRecord
-from toolsrv_runtime.answers.model import Answer, CotAnswer, DfsAnswer
-from toolsrv_runtime.answers.read import tree_of
+from toolsrv.runs.records import RunRecord
 from toolsrv_runtime.outcome import Claim, Cost, Evidence, NodeKind, Outcome, TreeNode
 from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.toolbench.answer_files import Answer, CotAnswer, DfsAnswer, tree_of
 
 CODES: dict[int, str] = {
     Code.FAILED: "no usable reply",

@@ -13,18 +13,18 @@ import llguidance
 
 from toolsrv_lab.bench.machine import memory
 from toolsrv_lab.bench.replay.tree import Recording
-from toolsrv_runtime.engine.base import Piece, Prompt, Reply, Sampling
-from toolsrv_runtime.engine.drawing import Logits
+from toolsrv_runtime.contract.models import Completion, Piece, Prompt, Sampling
+from toolsrv_runtime.engine.generation import ReplyWriter
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.sampling import Logits
 from toolsrv_runtime.engine.scheduler import Scheduler
-from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.stop import Stop
 
 _SETTLED = 10
 """Solves after which buffers have their final size."""
 
 
-class Repeated(Writing):
+class Repeated(ReplyWriter):
     """Writes a recorded reply: draws as always, then takes the recorded token."""
 
     recorded: Sequence[int] = ()
@@ -63,13 +63,13 @@ class ReplayEngine(LlamaEngine):
         matcher: llguidance.LLMatcher,
         sampling: Sampling,
         stop: Stop | None,
-    ) -> Writing:
+    ) -> ReplyWriter:
         """Return a writing that repeats what this thread was told."""
         repeated = Repeated(scheduler, self._vocabulary, matcher, sampling, stop)
         repeated.recorded = self._told.reply
         return repeated
 
-    def repeat(self, prompt: Prompt, reply: Sequence[int], grammar: str) -> Reply:
+    def repeat(self, prompt: Prompt, reply: Sequence[int], grammar: str) -> Completion:
         """Write ``reply`` behind ``prompt``."""
         self._told.reply = reply
         return self.generate(prompt, grammar=grammar, max_tokens=len(reply))

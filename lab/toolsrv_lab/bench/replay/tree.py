@@ -15,7 +15,7 @@ import llguidance
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.engine.cache import common_prefix
+from toolsrv_runtime.engine.prefix_cache import common_prefix
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 
 _PARENTS = (0, 1, 2, 3, 4, 5, 4, 7, 8, 9, 2, 11, 12, 13, 12, 15, 16, 1, 18, 19, 20)
@@ -79,7 +79,7 @@ def record(vocabulary: Vocabulary, *, task: int = 0, steps: int | None = None) -
     Raises:
         DataError: the vocabulary cannot spell the tree's replies.
     """
-    from toolsrv_runtime.engine.base import Piece  # noqa: PLC0415 - symmetry with the engine
+    from toolsrv_runtime.contract.models import Piece  # noqa: PLC0415 - symmetry with the engine
 
     head = vocabulary.prompt((Piece(_head(task)),))
     paths: list[list[int]] = [head]

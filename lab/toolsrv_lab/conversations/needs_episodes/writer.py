@@ -34,7 +34,7 @@ from toolsrv_lab.conversations.needs_episodes.values import Inventor
 from toolsrv_lab.nano.world import World
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.agent.tools import forms
+from toolsrv_runtime.agent.prompts import tool_forms
 
 _TODAY = frozenset({"current_time", "next_holiday", "calculate_age", "time_difference", "convert_time", "time_zone_details", "moon_phase", "sunrise_and_sunset", "day_length", "golden_hour"})  # fmt: skip
 
@@ -109,7 +109,7 @@ class Writer(PartSource):
         total = 0
         tools = []
         for function in FunctionList(apis):
-            whole, brief, bare = forms(function)
+            whole, brief, bare = tool_forms(function)
             tool = brief if short else whole
             if len(json.dumps(whole.parameters)) > 3000:
                 tool = brief

@@ -1,7 +1,7 @@
-"""One HTTP exchange with a model server: bounded in time and size, closed when Stop is set.
+"""HTTP exchanges with a model server: bounded in time and size, closed when Stop is set.
 
-Knows no conversations. Everything that goes wrong becomes a ``ServerError`` that names the
-server and says whether asking again can help; the API key appears in none of them.
+Every failure is a typed error. A refusal that means that the conversation is too long becomes a
+ContextError with the room that the server names.
 """
 
 from __future__ import annotations
@@ -10,18 +10,44 @@ import asyncio
 import email.utils
 import json
 import math
+import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 import httpx
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.errors import RefusedLengthError, ServerError
-from toolsrv_runtime.models.openai.length import refused_length
-from toolsrv_runtime.models.openai.place import Place
+from toolsrv_runtime.models.openai import Endpoint
 from toolsrv_runtime.stop import Stop
+
+_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_STATUSES = frozenset({0, 400, 422, 500})
+"""With which the words may come; 0 stands for an error in the middle of a good answer."""
+
+_WORDS = re.compile(
+    r"(?:context|sequence|input|prompt) (?:length|size|window)|(?:prompt|input) is too long",
+    re.IGNORECASE,
+)
+_ROOM = re.compile(r"context (?:length|size|window)\D{0,40}?(\d{3,8})(?!\d)", re.IGNORECASE)
+
+
+def context_length_error(
+    server: str, said: str, *, status: int = 0, kinds: Collection[str] = ()
+) -> RefusedLengthError | None:
+    """Return the error that ``said`` means where it means that; ``kinds`` are its code and type."""
+    words = status in _STATUSES and _WORDS.search(said) is not None
+    if not (words or not _KINDS.isdisjoint(kinds) or status == 413):
+        return None
+    room = _ROOM.search(said)
+    return RefusedLengthError(
+        f"the model of {server} refuses the conversation as too long: {said or status}",
+        hint="start the server with a larger context, or offer fewer APIs: --candidates",
+        context=int(room[1]) if room else 0,
+    )
+
 
 _T = TypeVar("_T")
 Receive = Callable[[httpx.Response, Callable[[], None]], Coroutine[Any, Any, _T]]
@@ -39,7 +65,7 @@ MOST_REST_S = 300.0
 _ERROR_BYTES = 64_000
 _LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
-_LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGER = "see what it is doing, or give it longer: toolsrv config set engine_timeout"
 _SHARED = "see what it is doing (it may be loading its model), and ask again"
 _HINTS = {
@@ -49,10 +75,10 @@ _HINTS = {
 }
 
 
-class Http:
+class HttpClient:
     """Exchanges with one server. ``silence_s``: how long it may say nothing."""
 
-    def __init__(self, place: Place, *, key: str, silence_s: float) -> None:
+    def __init__(self, place: Endpoint, *, key: str, silence_s: float) -> None:
         self._place = place
         self._key = key
         self._silence_s = silence_s
@@ -135,13 +161,13 @@ class Http:
     async def _refusal(self, response: httpx.Response) -> ServerError | RefusedLengthError:
         status = response.status_code
         body = await _beginning(response, _ERROR_BYTES)
-        said, kinds = _said(body)
+        said, kinds = _error_message(body)
         if self._key:
             said = said.replace(self._key, "***")
-        if too_long := refused_length(self._place.name, said, status=status, kinds=kinds):
+        if too_long := context_length_error(self._place.name, said, status=status, kinds=kinds):
             return too_long
         told = f"answered {status}" + (f": {said}" if said else "")
-        if status in _LATER:
+        if status in _RETRYABLE:
             wait_s = _retry_after(response.headers.get("retry-after", ""))
             return self.error(told, status=status, wait_s=wait_s)
         if response.is_redirect:
@@ -157,7 +183,7 @@ class OversizeError(Exception):
         super().__init__(f"{what}more than {limit // 1_000_000} MB")
 
 
-async def read(response: httpx.Response) -> bytes:
+async def read_response(response: httpx.Response) -> bytes:
     """Return the body; of more than ``MOST_BYTES`` comes an error of ``Http.send``."""
     body = await _beginning(response, MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
@@ -174,7 +200,7 @@ async def _beginning(response: httpx.Response, limit: int) -> bytes:
     return bytes(body)
 
 
-async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
+async def iter_lines(response: httpx.Response) -> AsyncIterator[bytes]:
     """Yield the lines of a body as they come.
 
     Of more than ``MOST_BYTES``, or of an endless line, comes an error of ``Http.send``.
@@ -207,7 +233,7 @@ async def _until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T | None
     return task.result()
 
 
-def _said(body: bytes) -> tuple[str, tuple[str, ...]]:
+def _error_message(body: bytes) -> tuple[str, tuple[str, ...]]:
     """Return the message of an error body, "" without one, and what names its kind."""
     try:
         value = json.loads(body)

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible server: which models it has, what it offers, and its replies."""
+"""One OpenAI-compatible server: its models, its capabilities, and its replies."""
 
 from __future__ import annotations
 
@@ -12,34 +12,38 @@ import httpx
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
-from toolsrv_runtime.calls.sizes import counted
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest
+from toolsrv_runtime.calls.compress import count_text
+from toolsrv_runtime.contract.models import ChatReply, ChatRequest
 from toolsrv_runtime.errors import RefusedLengthError, ServerError
-from toolsrv_runtime.models.openai import body as bodies
-from toolsrv_runtime.models.openai.body import Mode
-from toolsrv_runtime.models.openai.http import LIST_SILENCE_S, Http, lines, read
-from toolsrv_runtime.models.openai.length import refused_length
-from toolsrv_runtime.models.openai.place import Place
-from toolsrv_runtime.models.openai.reply import Gathered
+from toolsrv_runtime.models.openai import Endpoint
+from toolsrv_runtime.models.openai import messages as bodies
+from toolsrv_runtime.models.openai.http import (
+    LIST_SILENCE_S,
+    HttpClient,
+    context_length_error,
+    iter_lines,
+    read_response,
+)
+from toolsrv_runtime.models.openai.messages import CallMode, StreamedReply
 from toolsrv_runtime.stop import Stop
 
-Heard = Callable[[], None]
-Patience = Callable[[], float]
+OnReceived = Callable[[], None]
+SilenceLimit = Callable[[], float]
 
 
-class Server:
+class OpenAIServer:
     """One server, safe for threads. ``model`` "" takes the first that it names.
 
     ``silence_s`` is how long it may say nothing.
     """
 
-    def __init__(self, place: Place, *, model: str, key: str, silence_s: float) -> None:
+    def __init__(self, place: Endpoint, *, model: str, key: str, silence_s: float) -> None:
         self.place = place
         self.model = model
         self._contexts: dict[str, int] = {}
         self._refused = frozenset[str]()
-        self.mode: Mode | None = None
-        self._http = Http(place, key=key, silence_s=silence_s)
+        self.mode: CallMode | None = None
+        self._http = HttpClient(place, key=key, silence_s=silence_s)
         self._detecting = threading.Lock()
 
     @property
@@ -60,16 +64,16 @@ class Server:
         if not self.model and found:
             self.model = found[0]
         if found and not _is_listed(self.model, found):
-            more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+            more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
             raise self._http.error(
-                f"has no model {self.model!r}; it has {', '.join(found[:_TOLD])}{more}",
+                f"has no model {self.model!r}; it has {', '.join(found[:_LISTED])}{more}",
                 hint="name one of these with --engine-model (the setting engine_model), or none "
                 "for the first",
                 again=False,
             )
         return found
 
-    def detect(self, *, stop: Stop, within_s: float = math.inf) -> Mode | None:
+    def detect(self, *, stop: Stop, within_s: float = math.inf) -> CallMode | None:
         """Return how this server holds a call in shape; asked once. None when stopped.
 
         It is given ``within_s`` seconds at most, for all that it is asked.
@@ -91,7 +95,7 @@ class Server:
             self._detecting.release()
 
     def reply(
-        self, request: ChatRequest, *, stop: Stop, patience: Patience = lambda: math.inf
+        self, request: ChatRequest, *, stop: Stop, patience: SilenceLimit = lambda: math.inf
     ) -> ChatReply | None:
         """Return the reply; see ``ChatModel.reply``.
 
@@ -102,7 +106,7 @@ class Server:
         mode = self.mode or self.detect(stop=stop, within_s=patience())
         if mode is None:
             return None
-        body = bodies.write(request, mode, self.model)
+        body = bodies.write_request(request, mode, self.model)
         try:
             return self._ask(request, body, mode, stop, patience)
         except RefusedLengthError as error:
@@ -112,7 +116,7 @@ class Server:
             said = f"{error.message} (it has room for {room} tokens)"
             raise RefusedLengthError(said, hint=error.hint, context=room) from None
 
-    def _probe(self, stop: Stop, end: float) -> Mode | None:
+    def _probe(self, stop: Stop, end: float) -> CallMode | None:
         """Return the first mode in which a small request brings the call it asks for.
 
         Until ``end`` (monotonic seconds) the server may be silent.
@@ -121,13 +125,15 @@ class Server:
         know. One that has nothing but 500 for all of them is out of order.
         """
         refusals = []
-        for mode in bodies.PROBED:
+        for mode in bodies.PROBED_MODES:
             try:
                 request, body = bodies.probe_request(), bodies.probe(mode, self.model)
                 reply = self._ask(request, body, mode, stop, lambda: end - time.monotonic())
             except ServerError as error:
                 refusals.append(error.status)
-                if error.status not in _REFUSED_MODE or refusals == [500] * len(bodies.PROBED):
+                if error.status not in _REFUSED_MODE or refusals == [500] * len(
+                    bodies.PROBED_MODES
+                ):
                     raise
                 continue
             if reply is None:
@@ -140,12 +146,12 @@ class Server:
         self,
         request: ChatRequest,
         body: dict[str, Any],
-        mode: Mode,
+        mode: CallMode,
         stop: Stop,
-        patience: Patience,
+        patience: SilenceLimit,
     ) -> ChatReply | None:
         """Return the reply to a body, without the optional fields that the server refuses."""
-        optional = bodies.optional(request, mode)
+        optional = bodies.optional_fields(request, mode)
         while True:
             sent = {key: value for key, value in body.items() if key not in self._refused}
             try:
@@ -157,11 +163,16 @@ class Server:
                 self._refused |= refused
 
     def _exchange(
-        self, request: ChatRequest, body: dict[str, Any], mode: Mode, stop: Stop, within_s: float
+        self,
+        request: ChatRequest,
+        body: dict[str, Any],
+        mode: CallMode,
+        stop: Stop,
+        within_s: float,
     ) -> ChatReply | None:
         limit = 4 * int(body["max_tokens"]) + 1000  # pieces of a reply that ends
 
-        async def receive(response: httpx.Response, heard: Heard) -> Gathered:
+        async def receive(response: httpx.Response, heard: OnReceived) -> StreamedReply:
             return await self._gather(response, heard, limit)
 
         gathered = self._http.send(
@@ -169,11 +180,13 @@ class Server:
         )
         return None if gathered is None else gathered.reply(request, mode)
 
-    async def _gather(self, response: httpx.Response, heard: Heard, limit: int) -> Gathered:
-        gathered, done = Gathered(), False
+    async def _gather(
+        self, response: httpx.Response, heard: OnReceived, limit: int
+    ) -> StreamedReply:
+        gathered, done = StreamedReply(), False
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
-            async for line in lines(response):
+            async for line in iter_lines(response):
                 field, _, data = line.partition(b":")
                 if field != b"data":
                     continue  # an empty line, or a comment that keeps the connection open
@@ -186,7 +199,7 @@ class Server:
                 if gathered.error or gathered.pieces > limit:
                     break
         elif kind == "application/json":
-            whole = (await read(response)).decode("utf-8", "replace")
+            whole = (await read_response(response)).decode("utf-8", "replace")
             if not gathered.event(whole):
                 raise self._http.error("answered with something that is not JSON")
             done = True
@@ -195,22 +208,22 @@ class Server:
         self._check(gathered, limit, done=done)
         return gathered
 
-    def _check(self, gathered: Gathered, limit: int, *, done: bool) -> None:
-        if too_long := refused_length(self.place.name, clean(gathered.error, 300)):
+    def _check(self, gathered: StreamedReply, limit: int, *, done: bool) -> None:
+        if too_long := context_length_error(self.place.name, clean(gathered.error, 300)):
             raise too_long
         if gathered.error:
             raise self._http.error(f"broke off: {clean(gathered.error, 300)}")
         if gathered.pieces > limit:
             raise self._http.error(f"went on after {limit} pieces of a reply")
         if not done and not gathered.finish:
-            raise self._http.error(f"cut the reply after {counted(gathered.pieces, 'piece')}")
+            raise self._http.error(f"cut the reply after {count_text(gathered.pieces, 'piece')}")
         if not gathered.pieces and not gathered.finish:
             raise self._http.error("answered without a reply", hint=_ADDRESS)
 
-    async def _read_models(self, response: httpx.Response, heard: Heard) -> tuple[str, ...]:
+    async def _read_models(self, response: httpx.Response, heard: OnReceived) -> tuple[str, ...]:
         del heard
         try:
-            entries = wellformed.loads(await read(response))["data"]
+            entries = wellformed.loads(await read_response(response))["data"]
             found = {clean(str(one["id"]), 200): one.get("max_model_len") for one in entries}
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             raise self._http.error(
@@ -226,7 +239,7 @@ _REFUSED_MODE = frozenset({400, 404, 405, 415, 422, 500, 501})
 _STOP_CHECK_S = 0.05
 """How often a call looks at its Stop while another one asks what the server offers."""
 
-_TOLD = 10
+_LISTED = 10
 """Models of a server that an error names."""
 
 

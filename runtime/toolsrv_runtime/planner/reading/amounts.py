@@ -8,7 +8,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.grounding import refers
 from toolsrv_runtime.planner.reading.measures import in_its_unit, unit_of
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _METRE = r"met(?:er|re)s?"
@@ -39,7 +39,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     Only for the one number that a function requires, in its own unit where it has one, and where
     no other number is told. A part that points back to an answer is about that.
     """
-    numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
+    numbers = [one for one in api.required if kinds.value_kind(one, api) == "number"]
     takes_one = _TAKES_ONE.search(words(parameter.name)) or unit_of(parameter)
     if numbers != [parameter] or not takes_one or parameter.enum:
         return ""
@@ -47,7 +47,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         told = list(_AMOUNT.finditer(text))
         if told or refers(wish.part):
             found = {_read(parameter, one) for one in told}
-            more = patterns.find("number", _AMOUNT.sub(" ", text)) or any(map(_goes_on, told))
+            more = kinds.find_values("number", _AMOUNT.sub(" ", text)) or any(map(_goes_on, told))
             return found.pop() if len(found) == 1 and not more else ""
     return ""
 

@@ -11,7 +11,7 @@ from text_to_num import alpha2digit
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns, readings
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _EARLIER = re.compile(r"\b(?:old|before|initial|start(?:ing)?|previous|original|earlier)\b")
@@ -58,7 +58,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
 
     Of the two numbers of the part, or of what leads up to it too.
     """
-    numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
+    numbers = [one for one in api.required if kinds.value_kind(one, api) == "number"]
     times = [_is_later(one) for one in numbers]
     later = _is_later(parameter)
     pairs = times.count(True) == times.count(False) == 1
@@ -66,7 +66,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         return ""
     for text in (wish.part, wish.context):
         if pair := _pair(text if re.search(r"\d", text) else alpha2digit(text, "en")):
-            return readings.read("number", pair[later])
+            return kinds.normalise_value("number", pair[later])
     return ""
 
 

@@ -9,7 +9,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 
 _ELEMENT = (
     r"(?:hydrogen|carbon|nitrogen|oxygen|fluorine|sodium|magnesium|alumini?um|silicon|phosphorus|"
@@ -40,10 +40,10 @@ _FORMS = (
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the compound for the one formula of a function, "" where no share is asked for."""
-    formulas = [one for one in api.parameters if patterns.kind(one, api) == "formula"]
+    formulas = [one for one in api.parameters if kinds.value_kind(one, api) == "formula"]
     if formulas != [parameter]:
         return ""
     said = {match["whole"] for form in _FORMS for match in form.finditer(wish.part)}
-    found = {next(iter(patterns.find("formula", one)), one) for one in said}
+    found = {next(iter(kinds.find_values("formula", one)), one) for one in said}
     found = {one for one in found if not re.fullmatch(_ELEMENT, one, re.IGNORECASE)}
     return found.pop() if len(found) == 1 else ""

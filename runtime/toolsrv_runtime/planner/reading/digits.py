@@ -15,10 +15,19 @@ from text_to_num import text2num
 
 from toolsrv_runtime.planner.reading import thousands
 from toolsrv_runtime.planner.reading.announced import announced
-from toolsrv_runtime.values import clocks
-from toolsrv_runtime.values.fraction_signs import ANY_SIGN, SIGNS
-from toolsrv_runtime.values.number_words import DAY, DAYS, ONES, ORDINALS, SPELLED, TEENS, TENS
-from toolsrv_runtime.values.units import UNITS
+from toolsrv_runtime.values import dates
+from toolsrv_runtime.values.lexicon import (
+    DAY_ORDINAL_PATTERN,
+    DAY_ORDINALS,
+    FRACTION_SIGN_PATTERN,
+    FRACTION_SIGNS,
+    NUMBER_WORDS,
+    ONES,
+    ORDINALS,
+    TEENS,
+    TENS,
+    UNITS,
+)
 
 TEXT_LIMIT = 4_000
 """Characters of a task that are looked at."""
@@ -40,7 +49,7 @@ _OF_TEXT = re.compile(
 )
 """What sentences say that are about the words of a text, quotation marks or not."""
 
-_WORDS = rf"(?:{SPELLED}|billion)"
+_WORDS = rf"(?:{NUMBER_WORDS}|billion)"
 _SPELLED = rf"(?:an? (?=hundred|thousand|million|billion))?{_WORDS}(?:[ -](?:and )?{_WORDS})*"
 _ORDINAL = rf"(?![\s-](?:first|{'|'.join(ORDINALS)}|hundredth)\b)"
 _MONTHS = (
@@ -51,10 +60,10 @@ _NOT_A_SUM = r"(?<![\w.,/:$€£^+*=-])(?<![+*=/^-] )"
 _TO_THE_HOUR = r"(?! (?:past|to|till) (?:\d|noon|midnight|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b)"
 
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
-    (clocks.SAID, clocks.in_figures),
+    (dates.SPOKEN_TIME, dates.time_in_figures),
     (  # 2½ cups
-        re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})?\s?({ANY_SIGN})(?!\w)(?![\s]?[+*/=-])"),
-        lambda match: _decimal(float(match[1] or 0) + float(SIGNS[match[2]])),
+        re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})?\s?({FRACTION_SIGN_PATTERN})(?!\w)(?![\s]?[+*/=-])"),
+        lambda match: _decimal(float(match[1] or 0) + float(FRACTION_SIGNS[match[2]])),
     ),
     (  # 2 1/2 cups
         re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})[ -](\d)/(2|3|4|5|8|16)(?![\w/.,]\d?)(?!\s?[+*/=-])"),
@@ -140,11 +149,11 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda match: f"{match[1]}{match[2]} {_number(match[3]) or match[3]}",
     ),
     (  # the twenty-second of May
-        re.compile(rf"\b({DAY})(?= (?:of )?(?:{_MONTHS})\b)", re.IGNORECASE),
+        re.compile(rf"\b({DAY_ORDINAL_PATTERN})(?= (?:of )?(?:{_MONTHS})\b)", re.IGNORECASE),
         lambda match: _day(match[1]),
     ),
     (  # May the twenty-second
-        re.compile(rf"\b({_MONTHS}) (?:the )?({DAY})\b(?! of)", re.IGNORECASE),
+        re.compile(rf"\b({_MONTHS}) (?:the )?({DAY_ORDINAL_PATTERN})\b(?! of)", re.IGNORECASE),
         lambda match: f"{match[1]} {_day(match[2])}",
     ),
     (  # five miles, twenty below zero
@@ -231,7 +240,7 @@ def _in_shorter(said: str, span: str) -> str:
 
 
 def _day(said: str) -> str:
-    return str(DAYS[said.lower().replace("-", " ")])
+    return str(DAY_ORDINALS[said.lower().replace("-", " ")])
 
 
 def _decimal(value: float) -> str:

@@ -14,10 +14,10 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import periods
 from toolsrv_runtime.planner.reading.ends import counted_from, roles
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import days, patterns
-from toolsrv_runtime.values.number_words import TEENS, TENS, TO_TWELVE
+from toolsrv_runtime.values import dates, kinds
+from toolsrv_runtime.values.lexicon import TEENS, TENS, TO_TWELVE
 
-TODAY = days.NEAR[0]
+TODAY = dates.NEAR_DAYS[0]
 
 _AMOUNT = rf"\d+|an?|{TO_TWELVE}|{TEENS}|{TENS}|a hundred|a couple of"
 _UNIT = r"(?:days?|weeks?|months?|nights?|sleeps|(?:working|business|week) ?days?|time|long|far)"
@@ -54,7 +54,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     of the one month or year that they name, is the other end, whatever the matcher makes of it. Also
     for the day from which a function counts, where none is named: "in 90 days".
     """
-    named = list(dict.fromkeys(patterns.find("date", wish.context or wish.part)))
+    named = list(dict.fromkeys(kinds.find_values("date", wish.context or wish.part)))
     if len(named) > 1 or _ELSEWHERE.search(wish.part):
         return ""
     if parameter == counted_from(api):
@@ -65,9 +65,9 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         return ""
     if parameter == ends["start" if ahead else "end"]:
         return TODAY
-    found = periods.find(wish.part, days.today()) if ahead and not named else []
+    found = periods.find(wish.part, dates.today()) if ahead and not named else []
     if named:
-        return _with_year(named[0], days.today(), ahead=ahead)
+        return _with_year(named[0], dates.today(), ahead=ahead)
     return found[0].last.isoformat() if len(found) == 1 else ""
 
 

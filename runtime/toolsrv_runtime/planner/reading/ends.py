@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _START = re.compile(r"\b(?:start|from|begin\w*|first|earlier)\b")
@@ -22,12 +22,12 @@ def roles(api: Api) -> Mapping[str, Parameter]:
 def counted_from(api: Api) -> Parameter | None:
     """Return the one day that a function counts a required number from; None where it does not."""
     dates = _dates(api)
-    numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
+    numbers = [one for one in api.required if kinds.value_kind(one, api) == "number"]
     return dates[0] if len(dates) == len(numbers) == 1 else None
 
 
 def _dates(api: Api) -> list[Parameter]:
-    return [one for one in api.required if patterns.kind(one, api) == "date"]
+    return [one for one in api.required if kinds.value_kind(one, api) == "date"]
 
 
 def _role(parameter: Parameter) -> str:

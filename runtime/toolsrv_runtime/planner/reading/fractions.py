@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from toolsrv_runtime.values.fraction_signs import ANY_SIGN, SIGNS
-from toolsrv_runtime.values.money import COMMON
-from toolsrv_runtime.values.units import UNITS
+from toolsrv_runtime.values.lexicon import (
+    CURRENCY_MARKS,
+    FRACTION_SIGN_PATTERN,
+    FRACTION_SIGNS,
+    UNITS,
+)
 
 _N = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _COUNTS = {
@@ -22,12 +25,12 @@ _PARTS = {
     "half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6,
     "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "twelfth": 12, "hundredth": 100,
 }  # fmt: skip
-_UNIT = rf"(?:{'|'.join(UNITS.values())}|{COMMON}|cups?|guests?|people)"
+_UNIT = rf"(?:{'|'.join(UNITS.values())}|{CURRENCY_MARKS}|cups?|guests?|people)"
 _FRACTION_OF = re.compile(
     r"(?<![\w.,/:$€£%+*^=-])(?<!on )(?<!by )(?<!at )(?<![+*/^=-] )(?:(?:the )?"
-    rf"(?:(?P<over>[1-9]\d?)/(?P<under>[2-9]|[1-9]\d{{1,2}})(?:rds?|ths?)?|(?P<sign>{ANY_SIGN})"
+    rf"(?:(?P<over>[1-9]\d?)/(?P<under>[2-9]|[1-9]\d{{1,2}})(?:rds?|ths?)?|(?P<sign>{FRACTION_SIGN_PATTERN})"
     rf"|(?P<count>{'|'.join(_COUNTS)}|[1-9])[ -](?P<part>{'|'.join(_PARTS)})s?|half))"
-    rf" of (?:the |my |our |a |an )?(?P<before>{COMMON}\s?)?(?P<of>{_N})"
+    rf" of (?:the |my |our |a |an )?(?P<before>{CURRENCY_MARKS}\s?)?(?P<of>{_N})"
     rf"(?P<unit>\s?{_UNIT})?(?![\w/%]|[.,:]\d|\s?[-+*/^%×÷]|\s(?:percent|times|plus|minus)\b)",
     re.IGNORECASE,
 )
@@ -63,7 +66,7 @@ def _told(match: re.Match[str]) -> str:
 
 def _fraction(match: re.Match[str]) -> Fraction:
     if match["sign"]:
-        return SIGNS[match["sign"]]
+        return FRACTION_SIGNS[match["sign"]]
     if match["over"]:
         return Fraction(int(match["over"]), int(match["under"]))
     if not match["count"]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import cues, spans
-from toolsrv_runtime.values import patterns, readings
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import Fact, plain, words
 
 CANDIDATE_LIMIT = 24
@@ -55,9 +55,9 @@ def candidates(
     parameter: Parameter, api: Api, sources: Sources, *, taken: Collection[str] = ()
 ) -> list[str]:
     """Return the values ``parameter`` may take, as APIs read them; empty when nothing is given."""
-    kind = patterns.kind(parameter, api)
+    kind = kinds.value_kind(parameter, api)
     told = said(parameter, api, sources, taken=taken)
-    return list(dict.fromkeys(readings.read(kind, value) for value in told))
+    return list(dict.fromkeys(kinds.normalise_value(kind, value) for value in told))
 
 
 def said(
@@ -78,12 +78,16 @@ def said(
         ] or free
     if parameter.type.upper() == "BOOLEAN":
         return ["true", "false"]
-    kind = patterns.kind(parameter, api)
+    kind = kinds.value_kind(parameter, api)
     for tier in _ordered(parameter, api, sources, kind):
-        fresh = [v for v in dict.fromkeys(tier) if plain(v) and readings.read(kind, v) not in taken]
+        fresh = [
+            v
+            for v in dict.fromkeys(tier)
+            if plain(v) and kinds.normalise_value(kind, v) not in taken
+        ]
         fresh = [v for v in fresh if v.lower() not in _NOTHING]
         mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
-        if kind in patterns.LOOSE:
+        if kind in kinds.LOOSE_KINDS:
             free = [v for v in mine if not _anothers(parameter, others, v, sources.task, least=1)]
             mine = free or mine
         if mine:
@@ -118,7 +122,7 @@ def borrows(api: Api, sources: Sources) -> bool:
     near = dataclasses.replace(sources, task=sources.context)
     taken: set[str] = set()
     for parameter in api.required:
-        if patterns.kind(parameter, api) == "number":
+        if kinds.value_kind(parameter, api) == "number":
             found = candidates(parameter, api, near, taken=taken)
             if not found:
                 return True
@@ -134,15 +138,15 @@ def ties(api: Api, sources: Sources) -> int:
     """
     count = 0
     for parameter in api.parameters:
-        kind = patterns.kind(parameter, api)
+        kind = kinds.value_kind(parameter, api)
         if parameter.enum:
             texts = (sources.part, sources.context)
             count += any(cues.mentions(t, v) for v in parameter.enum for t in texts)
             continue
         near = [v for tier in _tiers(parameter, api, sources)[:2] for v in tier]
-        typed = kind not in patterns.LOOSE and kind != "number"
+        typed = kind not in kinds.LOOSE_KINDS and kind != "number"
         tied = near and (typed or any(cues.strength(parameter, v, sources.task) > 0 for v in near))
-        count += (2 if kind in patterns.RARE else 1) if tied else 0
+        count += (2 if kind in kinds.RARE_KINDS else 1) if tied else 0
     return count
 
 
@@ -154,11 +158,11 @@ def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[
     """
     if parameter.enum:
         return bool(_mentioned(parameter, sources))
-    kind = patterns.kind(parameter, api)
+    kind = kinds.value_kind(parameter, api)
     need, context, task = (
         [v for v in tier if v not in taken] for tier in _tiers(parameter, api, sources)
     )
-    if kind == "date" and any(patterns.kind(p, api) == "date" for p in api.required):
+    if kind == "date" and any(kinds.value_kind(p, api) == "date" for p in api.required):
         return len(set(need)) > 1  # one date alone belongs to the required parameter
     if kind not in _NEEDS_CUE:
         same = _same(parameter, kind, sources) if refers(sources.part) else []
@@ -190,9 +194,9 @@ def _same(parameter: Parameter, kind: str, sources: Sources) -> list[str]:
     same = [value for name, value in sources.facts if is_named(parameter, name)]
     # What the task said itself is no result that it could refer to.
     same = [value for value in same if value not in sources.task] or same
-    if kind in patterns.LOOSE:
+    if kind in kinds.LOOSE_KINDS:
         return same
-    return [found for value in same for found in patterns.find(kind, value)]
+    return [found for value in same for found in kinds.find_values(kind, value)]
 
 
 def _anothers(
@@ -218,7 +222,7 @@ def _mentioned(parameter: Parameter, sources: Sources) -> list[str]:
 
 def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
     """Return the values in the need, in what leads up to it, and in the whole task."""
-    kind = patterns.kind(parameter, api)
+    kind = kinds.value_kind(parameter, api)
     texts = [text[:TEXT_LIMIT] for text in (sources.part, sources.context, sources.task)]
     vocabulary = _vocabulary(api)
     if kind == "text":
@@ -232,11 +236,13 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
         if coded[0]:
             return coded
     elif kind:
-        found = [patterns.find(kind, text) for text in texts]
-        if any(found) or kind not in patterns.LOOSE:
+        found = [kinds.find_values(kind, text) for text in texts]
+        if any(found) or kind not in kinds.LOOSE_KINDS:
             return found
     elif _CODE.search(words(parameter.name)):
-        coded = [[*spans.codes(text, vocabulary), *patterns.find("number", text)] for text in texts]
+        coded = [
+            [*spans.codes(text, vocabulary), *kinds.find_values("number", text)] for text in texts
+        ]
         if any(coded):
             return coded
     return _runs(texts, kind, api, vocabulary)
@@ -245,7 +251,7 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
 def _runs(
     texts: Sequence[str], kind: str, api: Api, vocabulary: Collection[str]
 ) -> list[list[str]]:
-    texts = [patterns.without_typed(text) for text in texts]
+    texts = [kinds.without_typed(text) for text in texts]
     found = [spans.runs(text, vocabulary) for text in texts]
     if not found[0]:  # what the description gives as an example may be just what is meant
         found[0] = spans.runs(texts[0], _vocabulary(api, described=False))

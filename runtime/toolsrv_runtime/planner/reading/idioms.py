@@ -12,7 +12,7 @@ from collections.abc import Callable
 from toolsrv_runtime.planner.reading import fractions
 from toolsrv_runtime.planner.reading.digits import QUOTED, TEXT_LIMIT, outside_texts
 from toolsrv_runtime.planner.reading.multiples import in_arithmetic
-from toolsrv_runtime.values.peoples import countries
+from toolsrv_runtime.values.kinds import countries_in
 
 _PLACE = r"(?:(?:from|in|of|over) (?:there|[^\W\d_]+(?: [A-Z][^\W\d_]+)?) )?"
 _ADDRESS = r"(?:web[- ]?(?:site )?address|address[- ]bar|url|link)"
@@ -145,7 +145,7 @@ def _city_there(text: str) -> str:
     """Return a text with "the biggest city there" as that of the one country told before."""
     bare = QUOTED.sub(lambda match: " " * len(match[0]), text)
     asked = _CITY_THERE.search(bare)
-    named = set(countries(bare[: asked.start()])) if asked else set()
+    named = set(countries_in(bare[: asked.start()])) if asked else set()
     if asked is None or len(named) != 1:
         return text
     return f"{text[: asked.start()]}{asked['city']} of {named.pop()}{text[asked.end() :]}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import Fact, words
-from toolsrv_runtime.values.units import UNITS, alike
+from toolsrv_runtime.values.lexicon import UNITS, same_dimension
 
 if TYPE_CHECKING:
     import pint
@@ -88,7 +88,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         not unit
         or parameter.name.lower() in _CALENDAR
         or parameter.enum
-        or any(alike(unit_of(one), unit) for one in api.parameters if one is not parameter)
+        or any(same_dimension(unit_of(one), unit) for one in api.parameters if one is not parameter)
     ):
         return ""
     for text in (wish.part, wish.context):
@@ -204,7 +204,7 @@ def is_of_another(parameter: Parameter, said: str, task: str) -> bool:
 def fits(parameter: Parameter, task: str, end: int) -> bool:
     """Whether no unit of another measure stands behind a number that ends there in a task."""
     unit, behind = unit_of(parameter), _UNIT_BEHIND.match(task, end)
-    return not unit or behind is None or alike(behind.lastgroup or "", unit)
+    return not unit or behind is None or same_dimension(behind.lastgroup or "", unit)
 
 
 def unit_of(parameter: Parameter) -> str:
@@ -246,7 +246,7 @@ def may_be(parameter: Parameter, fact: str) -> bool:
     if not unit or not name:
         return True
     if own:
-        return alike(own, unit)
+        return same_dimension(own, unit)
     return not _GENERIC.isdisjoint(name) or not set(words(parameter.name).split()).isdisjoint(name)
 
 
@@ -260,7 +260,7 @@ def converted(number: str, source: str, target: str) -> str:
     """Return a number of one unit in another, "" where they measure different things."""
     if source == target:
         return number
-    if not alike(source, target):
+    if not same_dimension(source, target):
         return ""
     import pint  # noqa: PLC0415 - half a second, for few tasks
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Slot
 from toolsrv_runtime.planner.reading import spelling
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 MOST = 8
@@ -73,7 +73,7 @@ def spelled(option: str, of: str = "") -> re.Pattern[str]:
 
 def _pointed(parameter: Parameter, api: Api, slot: Slot, task: str) -> list[Mention]:
     """Return the likeliest runs of whole words without those that hold two values."""
-    kind = patterns.kind(parameter, api)
+    kind = kinds.value_kind(parameter, api)
     found = []
     for one in slot.best(_RUNS):
         words = "" if one.source else task[one.begin : one.end].strip(_EDGES)

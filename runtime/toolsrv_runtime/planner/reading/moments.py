@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.values import patterns, readings
+from toolsrv_runtime.values import kinds
 
 _CLOCK = re.compile(
     r"\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\.?)?|\d{1,2}\s?[ap]\.?m\.?", re.IGNORECASE
@@ -25,9 +25,13 @@ def dated(parameter: Parameter, value: str, part: str, task: str) -> str:
     begin = max((one.end() for one in _STOP.finditer(task, 0, at)), default=0)
     end = _STOP.search(task, at + len(part) - 1)
     sentence = task[begin : end.start() if end else len(task)]
-    days = {readings.read("date", one) for one in patterns.find("date", sentence)}
+    days = {kinds.normalise_value("date", one) for one in kinds.find_values("date", sentence)}
     full = [one for one in days if re.fullmatch(r"\d{4}-\d\d-\d\d", one)]
-    return readings.read("time", f"{full[0]} {value}") if len(days) == len(full) == 1 else value
+    return (
+        kinds.normalise_value("time", f"{full[0]} {value}")
+        if len(days) == len(full) == 1
+        else value
+    )
 
 
 def _shown(parameter: Parameter) -> tuple[str, ...]:
@@ -36,5 +40,6 @@ def _shown(parameter: Parameter) -> tuple[str, ...]:
 
 def _has_both(text: str) -> bool:
     return any(
-        patterns.find("date", one) and _CLOCK.search(one) for one in patterns.find("time", text)
+        kinds.find_values("date", one) and _CLOCK.search(one)
+        for one in kinds.find_values("time", text)
     )

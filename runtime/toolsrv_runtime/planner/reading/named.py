@@ -6,7 +6,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _NAME = r"(?-i:[A-Z])[\w’'-]*(?: (?-i:[A-Z])[\w’'-]*){0,3}"
@@ -31,7 +31,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if words(parameter.name).split()[-1:] == ["password"]:
         told = {one["before"] or one["behind"] for one in _PASSWORD.finditer(wish.task)}
         return told.pop() if len(told) == 1 and wish.task.lower().count("password") == 1 else ""
-    if patterns.kind(parameter, api) != "text" or len(api.required) != 1:
+    if kinds.value_kind(parameter, api) != "text" or len(api.required) != 1:
         return ""
     if called := _CALLED.search(wish.part):
         return called["name"]
@@ -44,7 +44,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
 
 def whole(parameter: Parameter, api: Api, value: str, task: str) -> str:
     """Return a name with the words of it that stand before: "Verband" of "Verband Deutscher Ruderer"."""
-    if patterns.kind(parameter, api) != "text" or not _WHOLE.fullmatch(value):
+    if kinds.value_kind(parameter, api) != "text" or not _WHOLE.fullmatch(value):
         return value
     at = task.find(value)
     run = re.search(r"(?<=[a-z],\s)(?:[A-Z][\w’'-]*\s)+$", task[:at]) if at > 0 else None

@@ -7,8 +7,8 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.readings import read
+from toolsrv_runtime.values.kinds import normalise_value
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 _MILE_KM = 1.609344
 _NAMES = {"mile": r"(?:mile|mi)s?", "kilometer": r"(?:kilomet(?:er|re)|km|k)s?"}
@@ -48,7 +48,7 @@ def _read(match: re.Match[str], unit: str) -> str:
     spelled = not match["minutes"].isdecimal()
     if bare or (told == unit and not spelled):  # "10 km" is no pace
         return ""
-    minutes = int(read("number", match["minutes"]))
+    minutes = int(normalise_value("number", match["minutes"]))
     if told == unit:
         return f"{minutes}:00"
     seconds = minutes * 60 + int(match["seconds"] or 0)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import spans
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds as patterns
 from toolsrv_runtime.values.facts import words
 
 _ORDERED = (("first", "second"), ("1", "2"), ("a", "b"))
@@ -22,7 +22,7 @@ def keys(api: Api) -> tuple[Parameter, Parameter] | None:
         return None
     first, second = api.required
     names = [words(one.name).lower().replace("text", "").strip() for one in (first, second)]
-    kinds = {patterns.kind(one, api) for one in (first, second)}
+    kinds = {patterns.value_kind(one, api) for one in (first, second)}
     alike = len(kinds) == 1 or kinds == {"text", ""}
     return (first, second) if alike and tuple(names) in _ORDERED else None
 
@@ -30,7 +30,11 @@ def keys(api: Api) -> tuple[Parameter, Parameter] | None:
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the quotation for one of two texts where the part, or else the task, has just two."""
     pair = keys(api)
-    if pair is None or patterns.kind(parameter, api) not in {"text", ""} or parameter not in pair:
+    if (
+        pair is None
+        or patterns.value_kind(parameter, api) not in {"text", ""}
+        or parameter not in pair
+    ):
         return ""
     for text in (wish.part, wish.task):
         quotations = list(dict.fromkeys(spans.quoted(text)))

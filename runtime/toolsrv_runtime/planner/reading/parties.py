@@ -10,8 +10,8 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.readings import read
+from toolsrv_runtime.values.kinds import normalise_value
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 _PEOPLE = re.compile(
     r"(?:number of )?(?:people|persons?|guests|diners|friends|participants|heads|ways)"
@@ -64,7 +64,9 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
 
 def _with_speaker(text: str) -> list[str]:
     told = (pattern.search(text) for pattern in _SPEAKER)
-    return [str(int(read("number", match["count"] or "1")) + 1) for match in told if match]
+    return [
+        str(int(normalise_value("number", match["count"] or "1")) + 1) for match in told if match
+    ]
 
 
 def _named(text: str) -> list[str]:
@@ -74,5 +76,6 @@ def _named(text: str) -> list[str]:
 
 def _said(text: str) -> list[str]:
     return [
-        read("number", match["us"] or match["for"] or match["ways"]) for match in _US.finditer(text)
+        normalise_value("number", match["us"] or match["for"] or match["ways"])
+        for match in _US.finditer(text)
     ]

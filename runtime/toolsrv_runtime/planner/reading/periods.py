@@ -13,7 +13,7 @@ from typing import NamedTuple
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.ends import roles
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import days, patterns
+from toolsrv_runtime.values import dates, kinds
 
 _MONTHS = tuple(name.lower() for name in calendar.month_name[1:])
 _SHORT = tuple(name.lower() for name in calendar.month_abbr[1:])
@@ -45,9 +45,9 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     For a function that takes both, where neither the part nor what leads up to it names a day.
     """
     ends = roles(api)
-    if parameter not in ends.values() or patterns.find("date", wish.context or wish.part):
+    if parameter not in ends.values() or kinds.find_values("date", wish.context or wish.part):
         return ""
-    found = find(wish.part, days.today()) or find(wish.context, days.today())
+    found = find(wish.part, dates.today()) or find(wish.context, dates.today())
     if len(found) != 1:
         return ""
     return (found[0].first if parameter == ends["start"] else found[0].last).isoformat()

@@ -9,10 +9,9 @@ from text_to_num import text2num
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.measures import converted, is_share, unit_written
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.money import COMMON
-from toolsrv_runtime.values.number_words import ONES, TEENS, TENS
+from toolsrv_runtime.values.lexicon import CURRENCY_MARKS, ONES, TEENS, TENS
 
 _TIMES = "second|minute|hour|day|night|week|month|quarter|year"
 _MONEY = (
@@ -29,7 +28,7 @@ _OFF = re.compile(r"\b(?:discounts?|reduc\w+|off|rebates?)\b", re.IGNORECASE)
 _FOR_EACH = re.compile(r"\b(?:price|cost) (?:per|of an?|of one) (\w+)$")
 _EACH = re.compile(
     r"(?<![\w.,])[€$£]?\s?(?P<price>\d+(?:\.\d+)?)\s?"
-    rf"(?:(?P<cents>cents?|ct|cts|c|¢|pence|p)|{COMMON})?"
+    rf"(?:(?P<cents>cents?|ct|cts|c|¢|pence|p)|{CURRENCY_MARKS})?"
     r"(?:\s?/\s?|\s(?:per|an?|the|for (?:an?|each|every))\s)(?P<unit>[^\W\d_]+)\b",
     re.IGNORECASE,
 )
@@ -42,12 +41,12 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     Of the task where the part has fewer numbers than the function requires, with the price.
     """
     called = [*api.required, *(() if parameter in api.required else (parameter,))]
-    numbers = [one for one in called if patterns.kind(one, api) == "number"]
+    numbers = [one for one in called if kinds.value_kind(one, api) == "number"]
     if [one for one in numbers if _PRICE.search(words(one.name))] != [parameter]:
         return ""
     if per := _per_unit(parameter, wish):
         return per
-    whole = wish.task if len(patterns.find("number", wish.part)) < len(numbers) else ""
+    whole = wish.task if len(kinds.find_values("number", wish.part)) < len(numbers) else ""
     for text in (wish.part, wish.context, whole):
         if found := [_read(match) for match in _SPOKEN.finditer(text)]:
             return found[0] if len(found) == 1 else ""

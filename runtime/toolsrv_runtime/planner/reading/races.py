@@ -7,7 +7,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import paces
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _RACE = r"(?P<race>(?:half|full)(?:[ -]marathon)?|marathon|\d{1,3}(?:\.\d)? ?(?:k|km|miles?))"
@@ -35,7 +35,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
 
     For a function that takes two distances, and the one of the result.
     """
-    lengths = [one for one in api.required if patterns.kind(one, api) == "length"]
+    lengths = [one for one in api.required if kinds.value_kind(one, api) == "length"]
     done = f"{words(parameter.name)} {parameter.description}".lower()
     if len(lengths) < 2 or parameter not in lengths or not _DONE.search(done):
         return ""
@@ -48,7 +48,7 @@ def at_pace(parameter: Parameter, api: Api, wish: Wish) -> str:
     Where "that pace" tells the two apart: "10 km in 52:30. What would a half marathon take at that
     pace?" For a function of one distance, and a time or a pace.
     """
-    lengths = [one for one in api.required if patterns.kind(one, api) == "length"]
+    lengths = [one for one in api.required if kinds.value_kind(one, api) == "length"]
     others = {one for each in api.required for one in words(each.name).split()}
     if lengths != [parameter] or not _SAME_PACE.search(wish.task):
         return ""
@@ -57,7 +57,7 @@ def at_pace(parameter: Parameter, api: Api, wish: Wish) -> str:
     if "pace" not in others:
         return ""
     done = _results(wish.task)
-    found = {one.lower() for one in patterns.find("length", wish.task)} - done
+    found = {one.lower() for one in kinds.find_values("length", wish.task)} - done
     return found.pop() if len(done) == len(found) == 1 else ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.values.money import COMMON
+from toolsrv_runtime.values.lexicon import CURRENCY_MARKS
 
 _N = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _PAY = r"(?:salary|salaries|pay|wages?|income|earnings|stipend)"
@@ -17,8 +17,8 @@ _MORE = rf"(?:{_PAY}[- ])?raise|{_PAY}[- ](?:rise|increase|hike|bump)"
 _LESS = rf"{_PAY}[- ](?:cut|reduction)"
 _CHANGE = rf"{_RATE} (?:(?P<more>{_MORE})|(?P<less>{_LESS}))(?![\w-])"
 _AMOUNT = (
-    rf"(?:(?:annual|yearly|monthly|weekly|hourly|current|old|gross|net|base) )*(?:{_PAY} of )?(?:{COMMON}\s?)?"
-    rf"(?P<amount>{_N})(?P<thousands>k\b)?(?:\s?{COMMON}(?!\w))?(?: (?:an?|per) (?:year|month|week|hour|annum)\b)?"
+    rf"(?:(?:annual|yearly|monthly|weekly|hourly|current|old|gross|net|base) )*(?:{_PAY} of )?(?:{CURRENCY_MARKS}\s?)?"
+    rf"(?P<amount>{_N})(?P<thousands>k\b)?(?:\s?{CURRENCY_MARKS}(?!\w))?(?: (?:an?|per) (?:year|month|week|hour|annum)\b)?"
     rf"(?:[ -](?:(?:annual|yearly|monthly) )?(?:{_PAY}|job)\b)?(?![\w%]|[.,]\d)"
 )
 _RAISE_OF = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.values import days
+from toolsrv_runtime.values import dates
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
@@ -48,7 +48,7 @@ def completed(said: str, text: str) -> str:
         if own := _NAMED.findall(plain):
             begun = _BEGUN.search(text[: place.start()])
             if begun and _number(_NAMED.findall(begun[1])[0]) > _number(own[0]):
-                return f"{said} {days.today().year + 1}"  # from 21 December to 8 January
+                return f"{said} {dates.today().year + 1}"  # from 21 December to 8 January
         bare = _BARE_DAY.fullmatch(plain)
         months = _MONTH_ALONE.findall(text)
         pairs = (one.span() for one in _DAYS.finditer(text))

@@ -6,7 +6,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
 
 _RANKS = (
@@ -59,7 +59,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
 
 def _counts(parameter: Parameter, api: Api, things: str) -> bool:
     """Whether an optional parameter says how many of some things to list."""
-    if parameter in api.required or patterns.kind(parameter, api) != "number":
+    if parameter in api.required or kinds.value_kind(parameter, api) != "number":
         return False
     said = re.compile(rf"\b(?:how many|number of) (?:results|items|{things})\b", re.IGNORECASE)
     return bool(_LIMIT.fullmatch(words(parameter.name)) or said.search(parameter.description))
@@ -67,7 +67,7 @@ def _counts(parameter: Parameter, api: Api, things: str) -> bool:
 
 def _asks_for_one(text: str, ranked: str, thing: str) -> bool:
     """Whether a text asks for the first of some things alone."""
-    if _ANOTHER.search(text) or patterns.find("number", text):
+    if _ANOTHER.search(text) or kinds.find_values("number", text):
         return False
     one = rf"(?:the|['’]s|its|their|what|which) {ranked} (?:[\w-]+ )?(?:{thing})\b"
     which = (

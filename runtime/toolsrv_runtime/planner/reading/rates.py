@@ -11,10 +11,8 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.measures import converted, unit_written
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.money import COMMON
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.readings import read
-from toolsrv_runtime.values.units import UNITS
+from toolsrv_runtime.values.kinds import normalise_value
+from toolsrv_runtime.values.lexicon import CURRENCY_MARKS, TO_TWELVE, UNITS
 
 # A night or an evening is one of each day.
 _DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
@@ -41,7 +39,7 @@ _ALWAYS = re.compile(
 )
 _PAID = re.compile(r"(daily|weekly|monthly|yearly) (?!rate)\w+$")
 _SPENT = re.compile(
-    rf"(?<![\w.,])[€$£]?\s?(?P<amount>\d+(?:,\d{{3}})*(?:\.\d+)?)\s?{COMMON}?"
+    rf"(?<![\w.,])[€$£]?\s?(?P<amount>\d+(?:,\d{{3}})*(?:\.\d+)?)\s?{CURRENCY_MARKS}?"
     rf"(?:(?:\s?/\s?|\s(?:per|an?|each|every)\s)(?P<span>day|week|month|year)\b|\s(?P<adverb>{'|'.join(_ADVERBS)})\b)",
     re.IGNORECASE,
 )
@@ -91,7 +89,7 @@ def _span(match: re.Match[str]) -> str:
 def _read(match: re.Match[str], unit: str, days: float) -> str:
     said = match["amount"].lower()
     half = said.startswith("half")
-    amount = 0.5 if half else float(read("number", "1" if said in {"a", "an"} else said))
+    amount = 0.5 if half else float(normalise_value("number", "1" if said in {"a", "an"} else said))
     amount += 0.5 if match["half"] else 0
     here = converted(f"{amount:.10g}", unit_written(match["unit"]), unit)
     return f"{round(float(here) * days / _DAYS.get(_span(match), 1), 6):.10g}" if here else ""

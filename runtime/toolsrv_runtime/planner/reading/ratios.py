@@ -10,7 +10,7 @@ import re
 from toolsrv_runtime.planner.reading import fractions, raises
 from toolsrv_runtime.planner.reading.digits import outside_texts
 from toolsrv_runtime.planner.reading.whole_numbers import as_calls
-from toolsrv_runtime.values.money import COMMON
+from toolsrv_runtime.values.lexicon import CURRENCY_MARKS
 
 TEXT_LIMIT = 4_000
 """Characters of a text that are looked at."""
@@ -26,7 +26,7 @@ _OF_IS = re.compile(
     re.IGNORECASE,
 )
 _GROSS = re.compile(
-    rf"(?<![\w.,])(?:{COMMON}\s?)?(?P<gross>{_N})\s?(?:{COMMON}\s)?,?\s?\(?(?:including|incl\.?|inclusive of|with|gross,? with)"
+    rf"(?<![\w.,])(?:{CURRENCY_MARKS}\s?)?(?P<gross>{_N})\s?(?:{CURRENCY_MARKS}\s)?,?\s?\(?(?:including|incl\.?|inclusive of|with|gross,? with)"
     rf" (?:the )?(?P<rate>{_N})\s?{_PERCENT} (?:vat|gst|sales tax|tax)\b(?: included)?\)?",
     re.IGNORECASE,
 )
@@ -52,7 +52,7 @@ _TOTAL = re.compile(
 )
 _EACH = re.compile(
     r"(?:(?<=^)|(?<=[.?!;]\s))[^.?!;]{0,80}?"
-    rf"(?<![\w.,])(?P<count>{_N}) for (?:{COMMON}\s?)?(?P<price>{_N})(?:\s?{COMMON}(?!\w))?[,;:.?!]? (?:and )?"
+    rf"(?<![\w.,])(?P<count>{_N}) for (?:{CURRENCY_MARKS}\s?)?(?P<price>{_N})(?:\s?{CURRENCY_MARKS}(?!\w))?[,;:.?!]? (?:and )?"
     r"(?:what(?:['’]s| is| does)|how much(?:['’]s| is| does)) (?:the price of )?(?:just )?"
     r"(?:a single one|one|each)(?: of them)?(?: cost)?(?=\W|$)",
     re.IGNORECASE,

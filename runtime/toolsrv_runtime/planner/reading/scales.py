@@ -7,7 +7,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.units import UNITS
+from toolsrv_runtime.values.lexicon import UNITS
 
 _SCALES = frozenset({"scale", "unit", "units"})
 _NUMBER = r"\d+(?:[.,]\d+)?"

@@ -6,7 +6,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns, peoples
+from toolsrv_runtime.values import kinds
 
 _SAYS = r"(?:say|write|spell|read|call|name|put|pronounce|express|count)"
 _PEOPLE = r"(?:(?:an?|the) )?([^\W\d_]+)(?: people| speakers?)?"
@@ -23,13 +23,13 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     "How would a Swede write that", "as a Frenchman would say", "the way Germans do it": by the part
     or what leads up to it, for the one language that a function takes.
     """
-    languages = [one for one in api.parameters if patterns.kind(one, api) == "language"]
+    languages = [one for one in api.parameters if kinds.value_kind(one, api) == "language"]
     if languages != [parameter] or parameter.enum:
         return ""
     for text in (wish.part, wish.context):
-        spoken = {peoples.language(one or other) for one, other in _SPEAKERS.findall(text)}
-        spoken = {one.capitalize() for one in spoken if patterns.is_language(one)}
+        spoken = {kinds.language_of_people(one or other) for one, other in _SPEAKERS.findall(text)}
+        spoken = {one.capitalize() for one in spoken if kinds.is_language(one)}
         if spoken:
-            named = {one.capitalize() for one in patterns.find("language", text)}
+            named = {one.capitalize() for one in kinds.find_values("language", text)}
             return spoken.pop() if len(spoken | named) == 1 else ""
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_runtime.planner.reading import ranges
-from toolsrv_runtime.values import arithmetic, patterns, readings
+from toolsrv_runtime.values import arithmetic, kinds
 
 # "64 degrees north, 21.95 west", "3 semitones down": what follows a value makes it less.
 _LESS = re.compile(
@@ -26,14 +26,14 @@ def read(kind: str, said: str, task: str) -> str:
             said += behind[0]
     if kind == "date":
         said = ranges.completed(said, task)
-    return readings.read(kind, said)
+    return kinds.normalise_value(kind, said)
 
 
 def looks(kind: str, said: str, task: str) -> bool:
     """Whether words read as a value of a typed kind; of the others all do."""
-    if kind in patterns.LOOSE:
+    if kind in kinds.LOOSE_KINDS:
         return True
-    if kind == "expression" and (sums := arithmetic.find(task)):
+    if kind == "expression" and (sums := arithmetic.find_arithmetic(task)):
         return any(said == task[one.begin : one.end] for one in sums)
     value = read(kind, said, task)
-    return value in patterns.find(kind, value)
+    return value in kinds.find_values(kind, value)

@@ -7,10 +7,10 @@ from ipaddress import ip_network
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values import kinds
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.number_words import TO_TWELVE
-from toolsrv_runtime.values.readings import read
+from toolsrv_runtime.values.kinds import normalise_value
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 _INTO = re.compile(
     rf"\b(?:into|in|make|get|need|for|of)\s+(?P<count>\d{{1,6}}|{TO_TWELVE}|sixteen)\s+"
@@ -28,11 +28,13 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
         return ""
     text = wish.part if _INTO.search(wish.part) else wish.task
     match = _INTO.search(text)
-    networks = set(patterns.find("network", text)) or set(patterns.find("network", wish.task))
+    networks = set(kinds.find_values("network", text)) or set(
+        kinds.find_values("network", wish.task)
+    )
     if match is None or len(networks) != 1:
         return ""
     said = match["count"] or match["bare"] or ""
-    count = _SHARES.get((match["half"] or "").lower()) or int(read("number", said))
+    count = _SHARES.get((match["half"] or "").lower()) or int(normalise_value("number", said))
     try:
         length = ip_network(networks.pop(), strict=False).prefixlen
     except ValueError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.values.units import UNITS
+from toolsrv_runtime.values.lexicon import UNITS
 
 _MONEY = (
     r"(?:€|(?:eur|euros?|chf|francs?|zlot(?:y|ys)|pln|kron(?:a|or|er?)|sek|nok|dkk|forints?|huf|"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from toolsrv_runtime.planner.reading.whose import OTHERS, Side, sentences, whose
-from toolsrv_runtime.values.number_words import TO_TWELVE
+from toolsrv_runtime.values.lexicon import TO_TWELVE
 
 _THING = r"(?:local\s+|own\s+|current\s+)*(?:time(?:\s?zone)?|clock|watch|phone|calendar|end|side|place|city|town|home)s?"
 _TIME = r"(?:local\s+|own\s+)*time(?:\s?zone)?"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.values.number_words import DAY, DAYS
+from toolsrv_runtime.values.lexicon import DAY_ORDINAL_PATTERN, DAY_ORDINALS
 
 _NUMBER = r"[1-9]\d{0,11}"
 _MULTIPLE = r"lcm|(?:least|lowest|smallest) common multiple"
@@ -20,7 +20,7 @@ _SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _PRIME = re.compile(
-    rf"\b(?:the )?(?:(?P<digits>\d{{1,5}})(?:st|nd|rd|th)|(?P<word>{DAY}))"
+    rf"\b(?:the )?(?:(?P<digits>\d{{1,5}})(?:st|nd|rd|th)|(?P<word>{DAY_ORDINAL_PATTERN}))"
     r" (?:smallest )?prime(?: number)?\b(?! (?:minister|factor|rib|time|suspect)\b|-)",
     re.IGNORECASE,
 )
@@ -39,4 +39,4 @@ def _call(match: re.Match[str]) -> str:
 def _place(match: re.Match[str]) -> str:
     if match["digits"]:
         return f"prime({int(match['digits'])})"
-    return f"prime({DAYS[match['word'].lower().replace('-', ' ')]})"
+    return f"prime({DAY_ORDINALS[match['word'].lower().replace('-', ' ')]})"

@@ -6,7 +6,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.wish import Wish
-from toolsrv_runtime.values import patterns, readings
+from toolsrv_runtime.values import kinds
 
 _THE_YEAR = re.compile(
     r"\b(?:the|that|this|his|her|its|their|my|our)(?: (?:birth|wedding|founding|very))? ?year\b(?! (?:\d|before|after))",
@@ -18,11 +18,11 @@ _DAY = re.compile(r"([1-9]\d{3})-\d\d-\d\d")
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the year of the task's one full date for a number that "the year" stands for, else ""."""
-    if patterns.kind(parameter, api) not in {"number", "year"} or len(api.required) != 1:
+    if kinds.value_kind(parameter, api) not in {"number", "year"} or len(api.required) != 1:
         return ""
     if not _THE_YEAR.search(wish.part) or _OWN.search(wish.part):
         return ""
-    days = (readings.read("date", one) for one in patterns.find("date", wish.task))
+    days = (kinds.normalise_value("date", one) for one in kinds.find_values("date", wish.task))
     years = {day[1] for one in days if (day := _DAY.fullmatch(one))}
     years &= set(re.findall(r"(?<!\d)[1-9]\d{3}(?!\d)", wish.task))
     return years.pop() if len(years) == 1 else ""

@@ -1,1 +1,0 @@
-"""ToolBench's answer files: what a solve came to, as that project stores it."""

@@ -1,1 +1,0 @@
-"""How a conversation is written for a model: one module per format."""

@@ -1,0 +1,1 @@
+"""Calls of APIs as a person makes them: consent, keys, files, kept responses."""

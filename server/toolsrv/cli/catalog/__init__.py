@@ -1,0 +1,1 @@
+"""``toolsrv catalog``: import, list, check, export and change catalogs."""

@@ -1,0 +1,447 @@
+"""``toolsrv lab instructions``, ``lab report instructions`` and ``annotate``: write tasks, solve them.
+
+Solved tasks are kept as ToolBench answer files. The work is done by ``toolsrv_lab.instructions`` and
+``toolsrv_lab.annotation``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.catalog.report import Bar
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.options import example, json_option, model_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_lab.annotation.annotators import Annotator
+    from toolsrv_lab.annotation.assignments import Assignment
+    from toolsrv_lab.annotation.pipeline import Report
+    from toolsrv_lab.instructions.report import Comparison, Figures
+    from toolsrv_lab.instructions.samples import Kind
+    from toolsrv_registry.api import Api
+
+_IN = click.Path(exists=True, path_type=Path)
+_OUT = click.Path(path_type=Path)
+_TASKS = 10
+_TEMPERATURE = 0.8
+_NAME = 18  # characters of a file's name in the table
+
+
+@click.command(
+    epilog=example(
+        "toolsrv lab instructions --rounds 1 --out instructions.jsonl",
+        "toolsrv lab instructions --engine model.gguf --calls 50 --out instructions.jsonl",
+    )
+)
+@click.option("--out", type=_OUT, required=True, help="JSON lines, as query files are read.")
+@click.option("--rounds", type=click.IntRange(1, 1000),
+              help="Tasks that each API leads [default: 5]; sampled by --kind or with --engine,"
+              " how often each tool leads [default: 1].")  # fmt: skip
+@click.option("--kind", "kinds", type=click.Choice(["tool", "category", "collection"]),
+              multiple=True, help="Sample as ToolLLM does: the APIs of one tool, tools of one"
+              " category, related tools across categories.")  # fmt: skip
+@click.option("--seed", type=int, default=17, show_default=True)
+@click.option("--catalog", metavar="NAME", help="Only this catalog.")
+@click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
+              help="Share of the tools to keep unseen.")  # fmt: skip
+@click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
+@click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
+@click.option(
+    "--requests",
+    "whole",
+    is_flag=True,
+    help="The requests that were written whole, for several APIs at once.",
+)
+@click.option("--engine", type=_IN, metavar="GGUF",
+              help="Let this model write, prompted as in the paper; goes on after a stop.")  # fmt: skip
+@click.option("--calls", type=click.IntRange(1), help="With --engine: at most so many prompts.")
+@click.option("--tasks", type=click.IntRange(1, 20),
+              help=f"With --engine: tasks asked for in one prompt. [default: {_TASKS}]")  # fmt: skip
+@click.option("--temperature", type=click.FloatRange(0, 5),
+              help=f"With --engine: of the sampling. [default: {_TEMPERATURE}]")  # fmt: skip
+@json_option
+@pass_session
+def instructions(
+    session: Session,
+    out: Path,
+    rounds: int | None,
+    kinds: tuple[Kind, ...],
+    seed: int,
+    catalog: str | None,
+    hold_out: float,
+    held_out: bool,
+    written: bool,
+    whole: bool,
+    engine: Path | None,
+    calls: int | None,
+    tasks: int | None,
+    temperature: float | None,
+    as_json: bool,
+) -> None:
+    """Write tasks in a person's words over the enabled catalogs, no model needed.
+
+    With --engine a model writes them, from the documents of sampled APIs and three examples.
+    """
+    from toolsrv_lab.instructions.writer import is_held_out
+    from toolsrv_lab.instructions.written import written as needs_of
+
+    apis = session.workbench().registry().store.apis(catalog=catalog)
+    apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
+    apis = [api for api in apis if not written or api.id in needs_of()]
+    name = "held out" if held_out else "instructions"
+    told: dict[str, Any]
+    if whole:
+        if engine is not None or kinds or rounds is not None:
+            raise UsageError(
+                "--requests takes the requests as they were written",
+                hint="leave --engine, --kind and --rounds out",
+            )
+        from toolsrv_lab.instructions.requests import write_requests
+
+        told = {"instructions": write_requests({api.id: api for api in apis}, out)}
+    elif engine is not None:
+        told = _asked(
+            session, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
+        )
+    elif any(one is not None for one in (calls, tasks, temperature)):
+        raise UsageError(
+            "--calls, --tasks and --temperature are of a model that writes",
+            hint="name it with --engine, or leave them out",
+        )
+    else:
+        told = _composed(apis, out, kinds, rounds, seed, name)
+    if as_json:
+        emit_json(told | {"apis": len(apis), "seed": seed, "file": str(out)})
+        return
+    prompts = f" from {told['calls']} prompts" if "calls" in told else ""
+    click.echo(f"{told['instructions']} instructions over {len(apis)} APIs{prompts} in {out}")
+    for reason, count in told.get("left_out", {}).items():
+        note(f"left out: {count}: {reason}")
+
+
+def _composed(
+    apis: Sequence[Api],
+    out: Path,
+    kinds: tuple[Kind, ...],
+    rounds: int | None,
+    seed: int,
+    name: str,
+) -> dict[str, Any]:
+    from toolsrv_lab.instructions.writer import write_instructions, write_sampled
+
+    with Bar("writing", "instructions") as bar:
+        show = bar.show
+        if kinds:
+            total = write_sampled(
+                apis, out, kinds=kinds, rounds=rounds or 1, seed=seed, name=name, progress=show
+            )
+        else:
+            total = write_instructions(
+                apis, out, rounds=rounds or 5, seed=seed, name=name, progress=show
+            )
+    return {"instructions": total}
+
+
+def _asked(
+    session: Session,
+    apis: Sequence[Api],
+    out: Path,
+    model: Path,
+    kinds: tuple[Kind, ...],
+    rounds: int | None,
+    calls: int | None,
+    tasks: int | None,
+    temperature: float | None,
+    seed: int,
+    name: str,
+) -> dict[str, Any]:
+    from toolsrv_lab.instructions.engine_writer import Options, write_with_engine
+    from toolsrv_lab.instructions.samples import KINDS
+    from toolsrv_runtime.gguf_models import load_engine
+
+    options = Options(
+        kinds=kinds or KINDS,
+        rounds=rounds or 1,
+        calls=calls,
+        tasks=tasks or _TASKS,
+        temperature=_TEMPERATURE if temperature is None else temperature,
+        seed=seed,
+        name=name,
+    )
+    engine, profile = load_engine(model, threads=session.load().settings.threads or None)
+    try:
+        with Bar("asking", "prompts") as bar, interruptible():
+            run = write_with_engine(
+                apis, out, engine, options, template=profile.chat_template, progress=bar.show
+            )
+    finally:
+        engine.close()
+    return run.model_dump(mode="json")
+
+
+@click.command(
+    epilog=example(
+        "toolsrv lab report instructions instructions.jsonl",
+        "toolsrv lab report instructions instructions.jsonl --beside queries_dev.jsonl",
+    )
+)
+@click.argument("file", type=_IN)
+@click.option("--beside", type=_IN, multiple=True,
+              help="Files of queries to compare with; may be given several times.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
+@json_option
+@pass_session
+def report_instructions(
+    session: Session, file: Path, beside: tuple[Path, ...], seed: int, as_json: bool
+) -> None:
+    """Show how long, how varied and how near to API documents the texts of FILE are.
+
+    FILE and what is set beside it are JSON lines or ToolBench's instruction files. Documents are
+    those of the enabled catalogs.
+    """
+    from toolsrv_lab.instructions.report import compare
+    from toolsrv_lab.retrieval.queries import read_queries
+
+    paths = list(dict.fromkeys((file, *beside)))
+    short = [path.stem for path in paths]
+    keys = short if len(set(short)) == len(short) else [str(path) for path in paths]
+    files = {key: read_queries(path) for key, path in zip(keys, paths, strict=True)}
+    found = compare(files, session.workbench().registry().store.apis(), seed=seed)
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+        return
+    _show_figures(found)
+
+
+_LINES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("texts", lambda one: str(one.texts)),
+    ("words: min, 10 %", lambda one: f"{one.words.min:.0f}, {one.words.p10:.0f}"),
+    ("words: median", lambda one: f"{one.words.median:.0f}"),
+    ("words: 90 %, max", lambda one: f"{one.words.p90:.0f}, {one.words.max:.0f}"),
+    *((f"distinct-{n}", lambda one, n=n: f"{one.distinct[n]:.3f}") for n in (1, 2, 3, 4)),
+    ("first 4 words as another's", lambda one: f"{one.same_start:.1%}"),
+    ("last 4 words as another's", lambda one: f"{one.same_end:.1%}"),
+    ("5-grams in the text most alike: mean", lambda one: f"{one.overlap_mean:.1%}"),
+    ("5-grams in the text most alike: 90 %", lambda one: f"{one.overlap_p90:.1%}"),
+    ("content words in the APIs' documents", lambda one: _share(one.in_document)),
+    ("needs in a text: mean", lambda one: f"{one.needs_mean:.2f}"),
+    ("one need, two needs", lambda one: _needs(one.needs, 1, 2)),
+    ("three needs, four needs", lambda one: _needs(one.needs, 3, 4)),
+    ("five needs and more", lambda one: _needs(one.needs, 5)),
+    ("all lower case", lambda one: f"{one.lower_case:.1%}"),
+    ("with digits", lambda one: f"{one.with_digits:.1%}"),
+)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
+
+
+def _needs(shares: dict[int, float], *numbers: int) -> str:
+    return ", ".join(f"{shares.get(number, 0):.0%}" for number in numbers)
+
+
+def _header(name: str) -> str:
+    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
+
+
+def _show_figures(found: Comparison) -> None:
+    rows = [(label, *(pick(one) for one in found.files.values())) for label, pick in _LINES]
+    table(("", *(f"{_header(name)}#" for name in found.files)), rows)
+    note(
+        f"distinct n-grams over {found.tokens} tokens of each file, same words over {found.sampled}"
+        f" texts, overlap over {found.overlap_sampled}; seed {found.seed}"
+    )
+    for name, figures in found.files.items():
+        if figures.judged < figures.texts:
+            note(f"{name}: {figures.judged} of {figures.texts} texts have APIs that are enabled")
+
+
+_COUNT = 100
+_OFFERED, _WORKERS = 9, 4
+_NOTE_SECONDS = 20.0
+
+
+@click.command(
+    epilog=example(
+        "toolsrv lab annotate --errands --count 20 --out answers",
+        "toolsrv lab annotate --tasks instructions.jsonl --teacher engine --out answers",
+    )
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+              help="Folder of answer files; run it again after a stop and it goes on.")  # fmt: skip
+@click.option("--count", type=click.IntRange(1),
+              help=f"At most so many tasks. [default: all of a file or of the errands, else {_COUNT}]")  # fmt: skip
+@click.option("--catalog", "catalogs", metavar="NAME", multiple=True,
+              help="Only APIs of this catalog; may be given several times. [default: the enabled ones]")  # fmt: skip
+@click.option("--tasks", type=click.Path(path_type=Path), metavar="FILE",
+              help="Instructions (lab instructions, ToolBench), or tasks with their calls.")  # fmt: skip
+@click.option("--errands", is_flag=True, help="The whole tasks that come with the laboratory.")
+@click.option("--teacher", type=click.Choice(["oracle", "engine"]), default="oracle",
+              show_default=True, help="Who solves: the oracle knows the calls, an engine does not.")  # fmt: skip
+@model_option
+@click.option("--mistakes", type=click.FloatRange(0, 1), default=0.3, show_default=True,
+              help="Share of the steps at which the oracle errs, or an API fails.")  # fmt: skip
+@click.option("--width", type=click.IntRange(1, 8), default=2, show_default=True,
+              help="Branches tried below one node.")  # fmt: skip
+@click.option("--depth", type=click.IntRange(3, 96), default=12, show_default=True,
+              help="Most nodes on one path; a call takes three.")  # fmt: skip
+@click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered in a task.")
+@click.option("--max-seconds", type=float, help="Time for one task.")
+@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@click.option("--workers", type=click.IntRange(1, 64),
+              help="Tasks under way at once; an engine takes one. [default: 4, with an engine 1]")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@json_option
+@pass_session
+def annotate(
+    session: Session,
+    /,
+    out: Path,
+    count: int | None,
+    catalogs: tuple[str, ...],
+    tasks: Path | None,
+    errands: bool,
+    teacher: str,
+    mistakes: float,
+    workers: int | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Solve tasks by tree search with a teacher and keep each search as a ToolBench answer file.
+
+    Tasks are composed from needs that were written for the APIs, unless --tasks or --errands says
+    otherwise. The catalog that ships is called for real, other APIs are played. `toolsrv lab
+    convert` turns the folder into training data.
+    """
+    if tasks is not None and errands:
+        raise UsageError("--tasks and --errands are two sources of tasks", hint="give one of them")
+    if teacher == "engine" and (workers or 1) > 1:
+        raise UsageError("an engine serves one task at a time", hint="leave --workers out")
+    if teacher == "oracle" and flags["model"]:
+        raise UsageError("the oracle asks no model", hint="add --teacher engine")
+    work = _Work(session.workbench(**flags), teacher, mistakes, catalogs)
+    path = tasks.expanduser() if tasks else None
+    limit = count or (None if tasks or errands else _COUNT)
+    settings = {"teacher": teacher, "source": _source(path, errands=errands)}
+    settings |= {name: flags[name] for name in ("width", "depth", "candidates", "seed")}
+    assignments = work.tasks(path, flags["seed"], errands=errands)
+    report = work.run(assignments, limit, out.expanduser(), workers, settings)
+    if as_json:
+        emit_json({"folder": str(out)} | settings | report.model_dump(mode="json"))
+        return
+    _show_annotation(report, out, flags["seed"])
+
+
+def _source(path: Path | None, *, errands: bool) -> str:
+    """Return what tells one source of tasks from another."""
+    if path is None:
+        return "errands" if errands else "needs"
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise UsageError(
+            f"cannot read {path}: {error.strerror or error}", hint="name a file with --tasks"
+        ) from error
+
+
+class _Work:
+    """One annotation on the terminal."""
+
+    def __init__(
+        self, bench: Workbench, teacher: str, mistakes: float, catalogs: tuple[str, ...]
+    ) -> None:
+        from toolsrv_lab.annotation.workshop import catalog_names, usable_apis
+
+        self._bench = bench
+        self._teacher = teacher
+        self._mistakes = mistakes
+        self._catalogs = catalog_names(bench.registry(), catalogs)
+        self._apis = usable_apis(bench.registry(), self._catalogs)
+        self._told = time.monotonic()
+
+    def tasks(self, path: Path | None, seed: int, *, errands: bool) -> Iterator[Assignment]:
+        """Return the tasks of a file, the errands, or tasks made of needs."""
+        from toolsrv_lab.annotation.assignments import from_errands, from_needs
+        from toolsrv_lab.annotation.task_files import read_assignments
+
+        if path is not None:
+            return read_assignments(path, self._apis)
+        if errands:
+            return from_errands(self._apis, seed)
+        return from_needs(list(self._apis.values()), seed)
+
+    def run(
+        self,
+        tasks: Iterator[Assignment],
+        count: int | None,
+        out: Path,
+        workers: int | None,
+        settings: Mapping[str, Any],
+    ) -> Report:
+        """Solve what the folder lacks."""
+        from toolsrv_lab.annotation.pipeline import fit
+        from toolsrv_lab.annotation.store import AnswerFolder
+        from toolsrv_lab.annotation.workshop import annotate_over
+
+        annotator = self._annotator()
+        taken, left_out = fit(tasks, annotator, count)
+        mistakes = self._mistakes if self._teacher == "oracle" else None
+        told = {"model": annotator.name, "mistakes": mistakes, "catalogs": self._catalogs}
+        with (
+            AnswerFolder(out, f"DFS_woFilter_w{settings['width']}", {**settings, **told}) as folder,
+            Bar("annotating", "tasks") as bar,
+            interruptible(),
+        ):
+            try:
+                return annotate_over(
+                    self._bench.searchable(), self._catalogs, self._apis, taken, folder, annotator,
+                    workers=workers or (_WORKERS if self._teacher == "oracle" else 1),
+                    left_out=left_out,
+                    progress=lambda report: self._progress(bar, report),
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                note(f"what is done stays in {out}; the same command goes on after it")
+                raise
+
+    def _annotator(self) -> Annotator:
+        from toolsrv_lab.annotation.annotators import EngineAnnotator, OracleAnnotator
+
+        options = self._bench.options(strategy="dfsdt")
+        if self._teacher == "engine":
+            return EngineAnnotator(*self._bench.engine(), options)
+        offered = options.candidates or _OFFERED
+        return OracleAnnotator(options, mistakes=self._mistakes, offered=offered)
+
+    def _progress(self, bar: Bar, report: Report) -> None:
+        bar.show(report.done, report.tasks)
+        if time.monotonic() - self._told > _NOTE_SECONDS:
+            self._told = time.monotonic()
+            note(f"{report.done} of {report.tasks}: {_counts(report)}")
+
+
+def _counts(report: Report) -> str:
+    return f"{report.solved} solved, {report.gave_up} gave up, {report.failed} failed"
+
+
+def _show_annotation(report: Report, out: Path, seed: int) -> None:
+    """Print the summary on stdout; what is noteworthy on stderr."""
+    for one in report.damaged:
+        note(f"made again: {one.file}: {one.reason}")
+    for reason, count in report.left_out.items():
+        note(f"left out: {count} tasks: {reason}")
+    before = f" ({report.there} were there)" if report.there else ""
+    click.echo(
+        f"{report.done} answers{before}, seed {seed}: {_counts(report)}; "
+        f"next: toolsrv lab convert {out} --out training.json"
+    )

@@ -1,0 +1,1 @@
+"""Solves as runs: started, followed, kept on disk, found again."""

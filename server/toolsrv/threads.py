@@ -1,0 +1,67 @@
+"""Threads: blocking work beside the event loop, parts that are built once.
+
+``in_thread`` uses daemon threads, because loading a model or building an index must never keep a
+process alive that its user or its client wants to end (an executor's threads would).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
+    """Run ``work`` in a thread of its own and return its result, or raise what it raised.
+
+    When the waiting task is cancelled the thread runs on and its result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # None only where T allows it
+
+    def run() -> None:
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - handed over to the waiting task, whole
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop may be gone: nobody waits any more
+            loop.call_soon_threadsafe(finish, result, failure)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future
+
+
+class Once(Generic[T]):
+    """A part that is built on the first ``get``; a failed build is tried again next time."""
+
+    def __init__(self, build: Callable[[], T]) -> None:
+        self._build = build
+        self._lock = threading.Lock()
+        self._part: T | None = None
+
+    def get(self) -> T:
+        """Return the part; concurrent callers wait for the one that builds it."""
+        with self._lock:
+            if self._part is None:
+                self._part = self._build()
+            return self._part
+
+    def take(self) -> T | None:
+        """Return the part if it is built, and forget it."""
+        with self._lock:
+            part, self._part = self._part, None
+            return part
