@@ -18,6 +18,7 @@ from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry import numerals
+from toolsrv_registry.flat_view import spelled
 
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 NODES_LIMIT = 300
@@ -28,13 +29,15 @@ _PATTERN_LIMIT = 1_000
 _TEXT_LIMIT = 80
 """Characters of a description, and of a default's JSON, below the first level."""
 _PLAIN = {"type", "items", "properties", "required", "format", "contentEncoding"}
+_OBJECT = frozenset({"type", "properties", "required", "description"})
 _NOTHING = {"not": dict[str, Any]()}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _COUNTS = frozenset(
     ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]
 )
+_CONTAINED = ("minContains", "maxContains")
 _CHOICES = ("anyOf", "oneOf")
-_UNEVALUATED = "unevaluatedProperties"
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "discriminator", "if", "dependentSchemas"})
 _COMPOSING = _COMPOSED | {"not"}
 _LIMITING = _BOUNDS | _COUNTS | {"multipleOf", "pattern", "format"}
@@ -55,7 +58,7 @@ def argument_schema(node: Node, follow: Follow, nodes: int = NODES_LIMIT) -> dic
             schema = _Builder(follow, depth, nodes, is_last=depth == 1).build(node, 0)
         except _TooLargeError:
             continue
-        schema.pop("description", None)  # the argument has its own
+        schema.pop("description", None)
         return schema
     return {}
 
@@ -98,7 +101,7 @@ class _Builder:
         unnamed = self._unnamed
         reference, beside = split_reference(node)
         if beside is not None:
-            rest = {key: one for key, one in beside.value.items() if key != _UNEVALUATED}
+            rest = {key: one for key, one in beside.value.items() if key not in _UNEVALUATED}
             both = (reference, Node(rest, beside.resolver))
             built = [self.build(one, depth + 1, part=True) for one in both]
             result, here = {"allOf": [one for one in built if one]}, beside
@@ -152,12 +155,7 @@ class _Builder:
             result["required"] = needed
         named = mapping(value.get("dependentRequired")).items()
         result |= _unless_empty("dependentRequired", {str(key): _texts(one) for key, one in named})
-        if depth > 0:
-            return result | _annotations(value)
-        default = value.get("default", 0)  # what else is a default stands beside the schema
-        if default == "" or (default is None and _takes_null(value)):
-            result["default"] = default
-        return result
+        return result | _annotations(value) if depth > 0 else result  # the argument has its own
 
     def _inner(self, node: Node, depth: int, result: dict[str, Any], *, part: bool) -> None:
         """Add the schemas of what is in a list or an object."""
@@ -169,12 +167,16 @@ class _Builder:
             self._unnamed = unnamed  # of another value
             return built
 
-        counted = "maxContains" in value or value.get("minContains") == 0
-        self._lose(counted)
-        for key in ("items", "propertyNames", *(() if counted else ("contains",))):
+        for key in ("items", "propertyNames"):
             if key in value:
                 result |= _unless_empty(key, within(value[key]))
+        self._unnamed += part and "items" in value and "items" not in result
         result |= _unless_empty("prefixItems", list(map(within, listed(value.get("prefixItems")))))
+        if "contains" in value:
+            lost = self._lost
+            result |= _contained(value, within(value["contains"]))
+            if lost != self._lost and "maxContains" in result:  # more items would count
+                del result["maxContains"]
         is_whole = True
         for key, limit in (("properties", NAME_LIMIT), ("patternProperties", _PATTERN_LIMIT)):
             entries = mapping(value.get(key))
@@ -194,15 +196,18 @@ class _Builder:
     def _unevaluated(
         self, node: Node, depth: int, unnamed: int, result: dict[str, Any], *, part: bool
     ) -> None:
-        """Keep what a schema says of properties that no part of it names, if all parts are kept."""
-        told = node.value.get(_UNEVALUATED, True)
-        if told is not False and not isinstance(told, dict):
-            return
-        if part or unnamed != self._unnamed:  # a part would forbid what the others describe
-            self._lose(True)
-        else:
-            others = self.build(Node(told, node.resolver), depth + 1) if told else told
-            result |= {_UNEVALUATED: others} if others != {} else {}
+        """Keep what a schema says of what no part of it names, if all parts are kept."""
+        for key in _UNEVALUATED:
+            told = node.value.get(key, True)
+            if told is not False and not isinstance(told, dict):
+                continue
+            if key == "unevaluatedItems" and "items" in node.value:  # it describes all of them
+                continue
+            if part or unnamed != self._unnamed:  # a part would forbid what the others describe
+                self._lose(True)
+            else:
+                others = self.build(Node(told, node.resolver), depth + 1) if told else told
+                result |= {key: others} if others != {} else {}
 
     def _composed(self, node: Node, depth: int, *, part: bool) -> list[dict[str, Any]]:
         """Return the parts of a schema that describe the same value."""
@@ -278,9 +283,7 @@ def _allowed(value: Mapping[str, Any]) -> list[Any] | None:
     values = [value["const"]] if "const" in value else value.get("enum")
     if not isinstance(values, list) or not values or len(values) > fields.ENUM_LIMIT:
         return None
-    whole = all(
-        clean(one, NAME_LIMIT) == one for one in (fields.spelled(value) for value in values)
-    )
+    whole = all(clean(one, NAME_LIMIT) == one for one in (spelled(value) for value in values))
     return values if whole and not any(_endless(one) for one in values) else None
 
 
@@ -313,7 +316,7 @@ def _meant(value: Any, types: list[str]) -> Any:
     if "boolean" in types and value in ("true", "false"):
         return value == "true"
     if "string" in types and not isinstance(value, dict | list):
-        return fields.spelled(value)
+        return spelled(value)
     number = numerals.number(value) if isinstance(value, str) else None
     return value if number is None else number
 
@@ -336,15 +339,40 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shorter(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return ``allOf`` of one part without it, where that says the same."""
-    parts: list[dict[str, Any]] | None = schema.get("allOf")
-    if parts is None:
+    """Return a schema with those parts of its ``allOf`` in it that say the same there."""
+    if "allOf" not in schema:
         return schema
     rest = {key: one for key, one in schema.items() if key != "allOf"}
+    parts: list[dict[str, Any]] = []
+    for part in schema["allOf"]:
+        if (joined := _joined(rest, part)) is None:
+            parts.append(part)
+        else:
+            rest = joined
     if not parts:
         return rest
     apart = rest.keys() & parts[0].keys() or rest.keys() | parts[0].keys() >= {"enum", "type"}
-    return schema if len(parts) > 1 or (rest and apart) else rest | parts[0]
+    if len(parts) == 1 and not (rest and apart):
+        return rest | parts[0]
+    return rest | {"allOf": parts}
+
+
+def _joined(schema: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a schema of objects with the properties of a part in it, None where that differs."""
+    described, more = schema.get("properties", {}), part.get("properties", {})
+    if part.keys() - _OBJECT or schema.keys() & {"additionalProperties", "enum"}:
+        return None
+    if any(one.get("type", "object") != "object" for one in (schema, part)):
+        return None
+    if any(described[name] != more[name] for name in described.keys() & more.keys()):
+        return None
+    needed = [*schema.get("required", ()), *part.get("required", ())]
+    return {
+        **part,
+        **schema,
+        **_unless_empty("properties", {**described, **more}),
+        **_unless_empty("required", list(dict.fromkeys(needed))),
+    }
 
 
 def _limits(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -367,8 +395,10 @@ def _limits(value: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _takes_null(value: Mapping[str, Any]) -> bool:
-    return value.get("nullable") is True or "null" in _types(value)
+def _contained(value: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return how many items of a list fulfil a schema; at least one where nothing else is said."""
+    counts = {key: int(value[key]) for key in _CONTAINED if _is_count(value.get(key))}
+    return {"contains": schema} | counts
 
 
 def _annotations(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import json
 
-from toolsrv_catalogs.fields import spelled
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.flat_view import ANNOTATIONS, spelled
 
 _CONTEXT = 1
 _ASPECTS = {
@@ -99,7 +99,10 @@ def _parameter(kind: str, parameter: Parameter) -> list[str]:
         head += f", default {spelled(parameter.default)}"
     if parameter.enum:
         head += f", one of {', '.join(parameter.enum)}"
-    return [head, *_block(f"  {parameter.name}", parameter.description)]
+    demands = {k: v for k, v in (parameter.json_schema or {}).items() if k not in ANNOTATIONS}
+    schema = json.dumps(demands, ensure_ascii=False, indent=1) if demands else ""
+    lines = [head, *_block(f"  {parameter.name}", parameter.description)]
+    return lines + _block(f"  {parameter.name} schema", schema)
 
 
 def _block(head: str, text: str) -> list[str]:

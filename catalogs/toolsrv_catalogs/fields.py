@@ -17,6 +17,7 @@ from toolsrv_catalogs.text import (
 )
 from toolsrv_registry import names
 from toolsrv_registry.documents import NO_CATEGORY
+from toolsrv_registry.flat_view import spelled
 
 URL_LIMIT = 2048
 ENUM_LIMIT = 10_000
@@ -57,30 +58,33 @@ def default(value: Any, found: FileFindings) -> Any:
         return ""
 
 
-def enum(values: list[Any], found: FileFindings) -> tuple[str, ...]:
-    """Return allowed values as text, without null and repeats.
+def kept_annotations(schema: Any, found: FileFindings) -> dict[str, Any]:
+    """Return what an exported schema says beside what it demands, clean."""
+    about = mapping(schema)
+    kept: dict[str, Any] = {}
+    if text := found.text(about.get("description"), PARAMETER_DESCRIPTION_LIMIT):
+        kept["description"] = text
+    if "default" in about and (about["default"] is None or default(about["default"], found)):
+        kept["default"] = about["default"] and default(about["default"], found)
+    if examples := listed(about.get("examples"))[:1]:
+        kept["examples"] = [default(examples[0], found)]
+    return kept | ({"deprecated": True} if about.get("deprecated") is True else {})
+
+
+def check_enum(values: list[Any], found: FileFindings) -> list[str]:
+    """Return allowed values as text, without null; note where they cannot be enforced.
 
     None at all where they cannot all be kept as they are: a part of them must not be enforced.
     """
     if len(values) > ENUM_LIMIT:
         found.note(f"{len(values)} allowed values are too many to be held; any value is taken")
-        return ()
+        return []
     written = [spelled(value) for value in values if value is not None]
     texts = [found.text(one, NAME_LIMIT) for one in written]
     if texts != written:
         found.note("an allowed value was altered by the cleaning; any value is taken")
-        return ()
-    return tuple(dict.fromkeys(texts))
-
-
-def spelled(value: Any) -> str:
-    """Return a JSON value as a person would write it."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (ValueError, TypeError, RecursionError):
-        return str(value)
+        return []
+    return texts
 
 
 def kept(value: Mapping[str, Any], found: FileFindings, *, what: str) -> dict[str, Any]:

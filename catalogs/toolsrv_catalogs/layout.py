@@ -125,7 +125,7 @@ def parameter_document(parameter: Parameter, more: dict[str, Any]) -> dict[str, 
         "wire": parameter.wire,
         "reserved": parameter.reserved,
         "media": parameter.media,
-        "example": parameter.example,
+        "example": None if parameter.json_schema is not None else parameter.example,
         "schema": parameter.json_schema,
     }
     if ours := {key: one for key, one in ours.items() if one not in ("", None, False)}:

@@ -15,6 +15,7 @@ from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
 from toolsrv_catalogs.openapi_style import StyleFault, is_bytes, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry.api import Parameter, PlaceSchema, Style
+from toolsrv_registry.flat_view import ANNOTATIONS
 from toolsrv_registry.media import FORM, JSON, MULTIPART, bare
 
 _FORMS = (FORM, MULTIPART)
@@ -159,10 +160,13 @@ def _as_text(whole: Parameter, kind: str, flat: Shape) -> Parameter:
     """Return the parameter of a body that is no JSON: the text or the bytes that a caller gives."""
     if whole.type == "BINARY" or is_bytes(str(kind)):
         schema = {"type": "string", "format": "binary"}
-        return whole.model_copy(update={"type": "BINARY", "json_schema": schema})
-    if flat.structure in {"object", "array", ""}:
-        return whole.model_copy(update={"type": "STRING", "json_schema": {"type": "string"}})
-    return whole
+    elif flat.structure in {"object", "array", ""}:
+        schema = {"type": "string"}
+    else:
+        return whole
+    told = {key: one for key, one in (whole.json_schema or {}).items() if key in ANNOTATIONS}
+    told |= {"description": whole.description} if whole.description else {}  # with its fields
+    return Parameter(name=whole.name, place=whole.place, json_schema=told | schema)
 
 
 def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] | None:

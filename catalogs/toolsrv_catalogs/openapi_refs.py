@@ -7,7 +7,8 @@ path outside is opened. Cycles and tangles end with a ``ReferenceFault``. Stands
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -50,28 +51,50 @@ def split_reference(node: Node) -> tuple[Node, Node | None]:
     return Node({"$ref": value["$ref"]}, node.resolver), Node(beside, node.resolver)
 
 
-def variants(node: Node, key: str) -> list[Node]:
-    """Return the schemas that a schema lists under ``allOf``, ``anyOf`` or ``oneOf``.
+def variants(node: Node, key: str) -> Iterator[Node]:
+    """Yield the schemas that a schema lists under ``allOf``, ``anyOf`` or ``oneOf``.
 
     Each holds the discriminator's property to the values that its ``mapping`` gives it. Where a
-    mapping alone says which schemas there are, they stand for ``anyOf``.
+    mapping alone says which schemas there are, they stand for ``anyOf``. Made one by one: there may
+    be a thousand, and who keeps little of a schema asks for the first ones.
     """
     value, resolver = node
     listed = value.get(key)
-    found = [
-        one if isinstance(one, Node) else Node(one, resolver)
-        for one in (listed if isinstance(listed, list) else [])
-    ]
+    found = listed if isinstance(listed, list) else []
+    nodes = (one if isinstance(one, Node) else Node(one, resolver) for one in found)
     told = value.get("discriminator")
-    if key == "allOf" or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
-        return found
-    by_target: dict[str, list[str]] = {}
-    for name, target in told["mapping"].items():
-        by_target.setdefault(str(target).rsplit("/", 1)[-1], []).append(str(name))
+    mapping = told.get("mapping") if isinstance(told, dict) else None
+    if key == "allOf" or not isinstance(told, dict) or not isinstance(mapping, dict):
+        yield from nodes
+        return
     if key == "anyOf" and not found and "oneOf" not in value:
-        targets = dict.fromkeys(str(target) for target in told["mapping"].values())
-        found = [Node({"$ref": _schema_reference(one)}, resolver) for one in targets]
-    return [_tagged(one, told.get("propertyName"), by_target) for one in found]
+        targets = dict.fromkeys(map(str, mapping.values()))
+        nodes = (Node({"$ref": _schema_reference(one)}, resolver) for one in targets)
+    by_target = _by_target(_Same(mapping))
+    for one in nodes:
+        yield _tagged(one, told.get("propertyName"), by_target)
+
+
+class _Same:
+    """A mapping that is equal to itself alone, as a key."""
+
+    def __init__(self, mapping: dict[Any, Any]) -> None:
+        self.mapping = mapping
+
+    def __hash__(self) -> int:
+        return id(self.mapping)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.mapping is self.mapping
+
+
+@lru_cache(maxsize=256)
+def _by_target(same: _Same) -> dict[str, list[str]]:
+    """Return the values of a discriminator's mapping by the names of the schemas that they stand for."""
+    found: dict[str, list[str]] = {}
+    for name, target in same.mapping.items():
+        found.setdefault(str(target).rsplit("/", 1)[-1], []).append(str(name))
+    return found
 
 
 def _schema_reference(target: str) -> str:

@@ -1,13 +1,13 @@
-"""JSON schemas of OpenAPI documents as parameters: type, default, allowed values, description.
+"""JSON schemas of OpenAPI documents as parameters: each keeps its own, with its annotations.
 
-A schema is flattened one level deep: ``allOf`` is merged, a property of several parts has to fit
-all of them; of ``oneOf`` and ``anyOf`` everything is possible and only what all demand is
-required. Deeper levels become a short description.
+To see what may be given where, a schema is flattened one level deep: ``allOf`` is merged, a property
+of several parts has to fit all of them; of ``oneOf`` and ``anyOf`` everything is possible and only
+what all demand is required.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,25 +25,11 @@ from toolsrv_catalogs.openapi_refs import (
 )
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
 from toolsrv_registry.api import Parameter, Place, Style
+from toolsrv_registry.flat_view import spelled
+from toolsrv_registry.schema_view import kinds, narrower
 
 _DEPTH_LIMIT = 24
-_SKETCH_LIMIT = 12
-_TYPES = {
-    "string": "STRING",
-    "integer": "NUMBER",
-    "number": "NUMBER",
-    "boolean": "BOOLEAN",
-    "array": "ARRAY",
-    "object": "OBJECT",
-}
-_FORMATS = {
-    "date": "DATE (YYYY-MM-DD)",
-    "time": "TIME (24-hour HH:MM)",
-    "binary": "BINARY",
-    "byte": "BINARY",
-}
 _CHOICES = frozenset({"oneOf", "anyOf"})
-_BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
 
 @dataclass
@@ -68,9 +54,8 @@ class Shape:
     @property
     def type(self) -> str:
         """The one type that a value is taken for: text where it may be text or something else."""
-        if not self.types and self.enum:
-            return _type_of(self.enum)
-        return "string" if "string" in self.types else self.types[0] if self.types else ""
+        types = self.types or tuple(one for one in kinds({"enum": self.enum}) if one != "null")
+        return "string" if "string" in types else types[0] if types else ""
 
     @property
     def structure(self) -> str:
@@ -160,34 +145,21 @@ def parameter(
     (``argument_schema``); ``more`` is kept as it is. Raises ReferenceFault.
     """
     flat = shape(refs, node) if flat is None else flat
-    enum = flat.enum
-    if not enum and flat.items is not None:
-        items = shape(refs, flat.items)
-        enum = []
-        extra = _one_of(items.enum)
-    else:
-        extra = ""
-    value, example = (_as_meant(one, flat) for one in _default(refs, node, about, flat.words))
-    parts = [
-        found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
-        or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
-        extra,
-        _bounds(flat.words),
-        _sketch(refs, flat),
-        "Deprecated." if about.get("deprecated") is True else "",
-    ]
+    fields.check_enum(flat.enum, found)
+    make = partial(argument_schema, node, refs.peek, nodes)
+    schema = refs.once(f"argument of {nodes}", node, make)
+    text = found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
+    text = text or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip()
+    told = _default(schema, flat, found) | _example(refs, node, about, flat, found)
+    if text:
+        told["description"] = found.text(text, PARAMETER_DESCRIPTION_LIMIT)
+    if about.get("deprecated") is True:
+        told["deprecated"] = True
     return Parameter(
         name=found.text(name, NAME_LIMIT),
-        type=_type(flat),
-        description=found.text(" ".join(p for p in parts if p), PARAMETER_DESCRIPTION_LIMIT),
-        default=_sendable(value, found),
-        example=None if example is None else fields.default(example, found),
-        enum=fields.enum(enum, found),
         place=place,
         style=style,
-        json_schema=refs.once(
-            f"argument of {nodes}", node, partial(argument_schema, node, refs.peek, nodes)
-        ),
+        json_schema=told | schema,
         **more,
     )
 
@@ -218,7 +190,7 @@ def _all_of(parts: list[Shape]) -> Shape:
         if "additionalProperties" not in result.words:
             result.resolver = one.resolver
         result.words = one.words | result.words
-        result.types = _narrower(result.types, one.types)
+        result.types = narrower(result.types, one.types)
         if result.enum and one.enum:
             result.enum = [value for value in result.enum if value in one.enum] or result.enum
         result.enum = result.enum or one.enum
@@ -264,33 +236,25 @@ def _together(key: str, parts: list[Shape]) -> dict[str, Node]:
     }
 
 
-def _narrower(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    if not some or not others:
-        return some or others
-    wide = {*others, *(("integer",) if "number" in others else ())}
-    kept = [one for one in some if one in wide]
-    kept += [one for one in others if one == "integer" and "number" in some]
-    return tuple(dict.fromkeys(kept)) or some
+def _default(schema: Mapping[str, Any], flat: Shape, found: FileFindings) -> dict[str, Any]:
+    """Return the default of an argument as its schema's keyword; nothing where there is none.
+
+    One that the cleaning would alter, or that null cannot be, is none.
+    """
+    value = _as_meant(flat.words.get("default"), flat)
+    if value is None:
+        is_one = "default" in flat.words and "null" in kinds(schema)
+        return {"default": None} if is_one else {}
+    if fields.default(value, found) == value:
+        return {"default": value}
+    found.note("a default that is too long or holds hidden characters is not kept")
+    return {}
 
 
-def _type(flat: Shape) -> str:
-    kind = _TYPES.get(flat.type, "STRING")
-    if kind == "STRING":
-        if flat.enum:
-            return "ENUM"
-        if len(flat.types) > 1:
-            return kind
-        form = flat.words.get("format")
-        if flat.words.get("contentEncoding") in ("base64", "base64url"):
-            form = "byte"
-        return _FORMATS.get(form, kind) if isinstance(form, str) else kind
-    return kind
-
-
-def _default(
-    refs: References, node: Node, about: Mapping[str, Any], words: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """Return the default and the example, None for each that there is not."""
+def _example(
+    refs: References, node: Node, about: Mapping[str, Any], flat: Shape, found: FileFindings
+) -> dict[str, Any]:
+    """Return the first example of an argument as its schema's keyword; nothing without one."""
     examples: list[Any] = [about.get("example")]
     named = about.get("examples")
     for one in list(named.values())[:1] if isinstance(named, dict) else []:
@@ -299,76 +263,17 @@ def _default(
         except ReferenceFault:  # an example that nothing needs
             continue
         examples.append(value.get("value") if isinstance(value, dict) else None)
-    examples.append(words.get("example"))
-    examples += listed(words.get("examples"))[:1]
-    example = next((one for one in examples if one is not None), None)
-    return words.get("default"), example
+    examples.append(flat.words.get("example"))
+    examples += listed(flat.words.get("examples"))[:1]
+    example = _as_meant(next((one for one in examples if one is not None), None), flat)
+    return {} if example is None else {"examples": [fields.default(example, found)]}
 
 
 def _as_meant(value: Any, flat: Shape) -> Any:
     """Return a number or a boolean as text where only texts are taken."""
     if flat.types == ("string",) and isinstance(value, bool | int | float):
-        return fields.spelled(value)
+        return spelled(value)
     return value
-
-
-def _sendable(value: Any, found: FileFindings) -> Any:
-    """Return a default that can be kept as it is; "" for one that the cleaning would alter."""
-    kept = fields.default(value, found)
-    if value is None or kept == value:
-        return kept
-    found.note("a default that is too long or holds hidden characters is not kept")
-    return ""
-
-
-def _bounds(words: Mapping[str, Any]) -> str:
-    told = [
-        f"{key}: {fields.spelled(words[key])[:80]}"
-        for key in _BOUNDS
-        if isinstance(words.get(key), int | float | str)
-    ]
-    form = words.get("format")
-    if isinstance(form, str) and form not in _FORMATS:
-        told.insert(0, f"format: {form[:40]}")
-    return f"({', '.join(told)})" if told else ""
-
-
-def _sketch(refs: References, flat: Shape) -> str:
-    """Return the fields of an object, or of a list's objects, in a line."""
-    inner, head = flat, "Fields"
-    if flat.items is not None:
-        inner, head = shape(refs, flat.items), "List of objects with"
-        if not inner.properties:
-            kind = inner.type if inner.type in _TYPES else ""
-            return f"List of {kind}s." if kind else ""
-    if not inner.properties:
-        return ""
-    names = [
-        f"{name} ({kind})" if (kind := shape(refs, node).type) else name
-        for name, node in list(inner.properties.items())[:_SKETCH_LIMIT]
-    ]
-    more = ", …" if len(inner.properties) > _SKETCH_LIMIT else ""
-    return f"{head}: {', '.join(names)}{more}."
-
-
-def _one_of(values: Iterable[Any]) -> str:
-    told = [fields.spelled(value) for value in values if value is not None][:50]
-    return f"Each one of: {', '.join(told)}." if told else ""
-
-
-def _type_of(values: Iterable[Any]) -> str:
-    """Return the type of allowed values whose type is not declared."""
-    names: dict[type, str] = {
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        list: "array",
-        dict: "object",
-    }
-    kinds = {names.get(type(value), "string") for value in values if value is not None}
-    return (
-        kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
-    )
 
 
 def _conditional(node: Node) -> list[Node]:

@@ -355,19 +355,22 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
     place, kept = entry.get("in"), entry.get(OURS)
     ours: dict[str, Any] = kept if isinstance(kept, dict) else {}
     style, example = ours.get("style"), ours.get("example")
+    schema = kept_schema(ours.get("schema"))
+    if schema is not None:
+        schema = fields.kept_annotations(ours.get("schema"), found) | schema
     return Parameter(
         name=name,
         type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
         description=found.text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
         default=fields.default(entry.get("default"), found),
-        enum=fields.enum(listed(entry.get("enum")), found),
+        enum=tuple(dict.fromkeys(fields.check_enum(listed(entry.get("enum")), found))),
         place=_PLACES.get(place, "") if isinstance(place, str) else "",
         style=_STYLES.get(style, "") if isinstance(style, str) else "",
         wire=found.text(ours.get("wire"), NAME_LIMIT),
         reserved=ours.get("reserved") is True,
         media=found.text(ours.get("media"), NAME_LIMIT),
         example=None if example is None else fields.default(example, found),
-        json_schema=kept_schema(ours.get("schema")),
+        json_schema=schema,
     )
 
 

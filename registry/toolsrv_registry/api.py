@@ -11,9 +11,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from toolsrv_registry import media, names
+from toolsrv_registry.flat_view import FLAT_FIELDS, flat_view, with_annotations
 
 RESPONSE_SCHEMA = "response_schema"
 """The key, in what else a source says of an API, of what its responses look like."""
@@ -52,16 +60,20 @@ def _missing(value: object) -> bool:
 
 
 class Parameter(BaseModel):
-    """One parameter of an API, as its provider describes it.
+    """One argument of an API, as its provider describes it.
+
+    ``json_schema`` is the JSON Schema (2020-12, self-contained) that a value must fulfil, with
+    description, default and examples; it is ``None`` where the source has none, as ToolBench. With
+    a schema all of ``type``, ``description``, ``default``, ``enum`` and ``example`` are derived
+    from it on validation (``flat_view``): they are ToolBench's view of it, for prompts, and are
+    never dumped. Without one they are what the source says.
 
     ``type`` is ToolBench's type string (``STRING``, ``NUMBER``, ``BOOLEAN``, ``ENUM``,
     ``DATE (YYYY-MM-DD)``, …); ``default`` is any JSON value, ``""`` when there is none;
     ``enum`` lists the allowed values where the catalog gives them (ToolBench never does).
-    ``json_schema`` is the JSON Schema (2020-12, self-contained) that a value must fulfil, ``None``
-    where the source has no schemas, as ToolBench: there ``type`` is all that is known, and
-    ``default`` is an example. With a schema ``default`` is sent for a required parameter that
-    nobody gives, and ``example`` never is. ``wire`` is the name in the request, where that is
-    not ``name``: one name may stand in two places of a request and is two parameters.
+    The default of a schema is sent for a required argument that nobody gives; an example never
+    is, and ToolBench's defaults are examples. ``wire`` is the name in the request, where that is
+    not ``name``: one name may stand in two places of a request and is two arguments.
     ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
@@ -87,15 +99,25 @@ class Parameter(BaseModel):
     example: Any = Field(default=None, exclude_if=_missing)
     json_schema: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _derive(cls, given: Any) -> Any:
+        schema = given.get("json_schema") if isinstance(given, dict) else None
+        if not isinstance(schema, dict):
+            return given
+        schema = with_annotations(schema, given)
+        return given | flat_view(schema) | {"json_schema": schema}
+
+    @model_serializer(mode="wrap")
+    def _dump(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        derived = () if self.json_schema is None else FLAT_FIELDS
+        return {key: one for key, one in found.items() if key not in derived}
+
     @property
     def has_default(self) -> bool:
-        """Whether ``default`` is sent for it where nobody gives a value; ToolBench's are examples.
-
-        ``""`` and null are defaults where the schema says so.
-        """
-        if self.json_schema is None:
-            return False
-        return self.default not in ("", None) or "default" in self.json_schema
+        """Whether its schema has a default; ``""`` and null are some, ToolBench's are examples."""
+        return self.json_schema is not None and "default" in self.json_schema
 
     @property
     def key(self) -> str:

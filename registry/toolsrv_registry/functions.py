@@ -156,15 +156,12 @@ def whole_schema(api: Api) -> dict[str, Any]:
 
 
 def _described(parameter: Parameter) -> dict[str, Any]:
-    schema = parameter.json_schema
+    if parameter.json_schema is not None:
+        return parameter.json_schema
     about: dict[str, Any] = {"description": parameter.description} if parameter.description else {}
     if parameter.default not in ("", None):
-        about["examples" if schema is None else "default"] = (
-            [parameter.default] if schema is None else parameter.default
-        )
-    if parameter.example is not None:
-        about["examples"] = [parameter.example]
-    return about | (_property_schema(parameter) if schema is None else schema)
+        about["examples"] = [parameter.default]
+    return about | _property_schema(parameter)
 
 
 def _of_place(rule: PlaceSchema, keys: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -370,6 +367,7 @@ def _property_schema(parameter: Parameter) -> dict[str, Any]:
         return {"type": ["number", "string"], "pattern": CODE}
     if kind in ("array", "object") and parameter.json_schema is not None:
         shown = model_schema(parameter.json_schema, texts=True, optional=True)
+        shown.pop("description", None)
         return shown if "anyOf" in shown else shown | {"type": kind}
     return {"type": kind} | _enum(parameter, kind)
 

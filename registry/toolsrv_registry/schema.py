@@ -140,6 +140,14 @@ _ORIGIN = "ALTER TABLE catalogs ADD COLUMN origin TEXT NOT NULL DEFAULT 'null'"
 _OPTIONS = "ALTER TABLE catalogs ADD COLUMN options TEXT NOT NULL DEFAULT '{}'"
 
 
+_TEXTS = (
+    ("apis", "document", "content_hash"),
+    ("apis", "pending", "pending_hash"),
+    ("removed", "document", "content_hash"),
+)
+"""Tables that hold texts of APIs: the columns of a text and of its content hash."""
+
+
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
         connection.execute(statement)
@@ -181,6 +189,39 @@ def _leave_no_category_out(connection: sqlite3.Connection) -> None:
         )
 
 
+def _derive_flat_views(connection: sqlite3.Connection) -> None:
+    """Drop what stood beside the schemas of arguments: it is derived from them.
+
+    The content hashes of such texts follow wherever they are kept, so that nothing counts as changed.
+    """
+    for table, text, content in _TEXTS:
+        of_one = "WHERE catalog = ? AND id = ?"
+        keys = connection.execute(
+            f"SELECT catalog, id FROM {table} WHERE {text} LIKE '%\"json_schema\":%'"  # noqa: S608 - ours
+        ).fetchall()
+        for catalog, api_id in keys:  # one by one: the texts of a large catalog are much memory
+            document, old = connection.execute(
+                f"SELECT {text}, {content} FROM {table} {of_one}",  # noqa: S608 - ours
+                [catalog, api_id],
+            ).fetchone()
+            api = Api.model_validate_json(document)
+            new = documents.content_hash(api)
+            connection.execute(
+                f"UPDATE {table} SET {text} = ?, {content} = ? {of_one}",  # noqa: S608 - ours
+                [api.model_dump_json(), new, catalog, api_id],
+            )
+            connection.execute(
+                "UPDATE OR REPLACE originals SET content_hash = ?"
+                " WHERE catalog = ? AND id = ? AND content_hash = ?",
+                [new, catalog, api_id, old],
+            )
+            connection.execute(
+                "UPDATE OR REPLACE health SET content_hash = ? WHERE api_id = ? AND content_hash = ?",
+                [new, api_id, old],
+            )
+    connection.execute("UPDATE apis SET accepted_hash = content_hash")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create,
     create_health,
@@ -190,4 +231,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_origin,
     _keep_options,
     _leave_no_category_out,
+    _derive_flat_views,
 )

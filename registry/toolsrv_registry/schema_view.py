@@ -7,7 +7,7 @@ dependencies) is left out here and enforced by a call all the same. Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 CHOICES = frozenset({"anyOf", "oneOf"})
@@ -17,6 +17,14 @@ ENUM_LIMIT = 256
 NODES_LIMIT = 400
 LINES_LIMIT = 60
 """Lines of one argument's fields."""
+_KINDS: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
 _BESIDE = ("type", "properties", "required")
 _LISTED = 12
 _LINE = 160
@@ -28,6 +36,33 @@ def alternatives(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the schemas of which a value has to fit one, by ``anyOf`` or ``oneOf``, but null's."""
     parts = [one for key in CHOICES for one in schema.get(key, ()) if isinstance(one, dict)]
     return [one for one in parts if one.get("type") != "null"]
+
+
+def kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the JSON types that a schema takes, in its order; none where it does not say."""
+    found = tuple(map(str, _listed(schema.get("type")))) or _kinds_of(schema.get("enum", ()))
+    for key in CHOICES:
+        chosen = [kinds(one) for one in schema.get(key, ()) if isinstance(one, dict)]
+        if chosen and all(chosen):
+            found = narrower(found, tuple(dict.fromkeys(kind for one in chosen for kind in one)))
+    for part in schema.get("allOf", ()):
+        found = narrower(found, kinds(part) if isinstance(part, dict) else ())
+    return found
+
+
+def narrower(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the types that two parts of a schema both take; ``integer`` is a ``number`` too."""
+    if not some or not others:
+        return some or others
+    wide = {*others, *(("integer",) if "number" in others else ())}
+    kept = [one for one in some if one in wide]
+    kept += [one for one in others if one == "integer" and "number" in some]
+    return tuple(dict.fromkeys(kept)) or some
+
+
+def _kinds_of(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return the types of allowed values whose type is not declared."""
+    return tuple(dict.fromkeys(_KINDS.get(type(one), "null") for one in values))
 
 
 def merged(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -470,3 +470,16 @@ def test_a_difference_shows_what_a_model_would_read_and_a_call_would_do() -> Non
         "+security: http k",
     } <= set(lines)
     assert difference(old, old) == []
+
+
+def test_what_changes_deep_within_an_argument_shows_in_its_diff() -> None:
+    def held(limit: int) -> Api:
+        deep = {"type": "object", "properties": {"a": {"type": "integer", "maximum": limit}}}
+        parameter = Parameter(name="v", json_schema={"type": "array", "items": deep})
+        return Api(id="A/t/a", category="A", tool="T", name="a", required=(parameter,))
+
+    lines = difference(held(9), held(10))
+    assert [one.replace(" ", "") for one in lines if one[0] in "+-"][2:] == [
+        '-vschema:"maximum":9',
+        '+vschema:"maximum":10',
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs import yaml_text
+from toolsrv_catalogs import openapi_refs, yaml_text
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, Tool
@@ -265,3 +265,34 @@ def test_keys_are_as_they_are_written() -> None:
         "yes": "c",
         "True": "d",
     }
+
+
+def test_a_discriminator_of_a_thousand_schemas_costs_what_is_kept_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    tagged = openapi_refs._tagged
+
+    def counted(*node: Any) -> openapi_refs.Node:
+        made.append(node)
+        return tagged(*node)
+
+    monkeypatch.setattr(openapi_refs, "_tagged", counted)
+    names = [f"K{at}" for at in range(1_000)]
+    base = {"$ref": "#/components/schemas/Base"}
+    mapping = {name: f"#/components/schemas/{name}" for name in names}
+    schemas: dict[str, Any] = {
+        name: {"type": "object", "properties": {name: {"type": "string"}, "next": base}}
+        for name in names
+    }
+    schemas["Base"] = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "discriminator": {"propertyName": "kind", "mapping": mapping},
+    }
+    fields = {f"f{at}": {"type": "array", "items": base} for at in range(20)}
+    content = {"application/json": {"schema": {"type": "object", "properties": fields}}}
+    paths = {"/x": {"post": {"operationId": "x", "requestBody": {"content": content}}}}
+    tool, _ = read(openapi(paths, "3.0.3", components={"schemas": schemas}))
+    assert len(tool.apis[0].optional) == 20
+    assert len(made) < 60_000

@@ -162,15 +162,14 @@ def test_digits_that_are_no_number_can_be_written_for_toolbenchs_number(text: st
 
 
 @pytest.mark.parametrize(
-    ("kind", "schema", "shown"),
+    ("schema", "shown"),
     [
-        ("NUMBER", {"type": "integer"}, {"type": "integer"}),
-        ("NUMBER", {"type": ["number", "null"]}, {"type": "number"}),
-        ("ARRAY", {"type": "array", "items": {"type": "string"}}, None),
-        ("ARRAY", {}, {"type": "array"}),
-        ("OBJECT", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, None),
+        ({"type": "integer"}, {"type": "integer"}),
+        ({"type": ["number", "null"]}, {"type": "number"}),
+        ({"type": "array", "items": {"type": "string"}}, None),
+        ({}, {"type": "string"}),
+        ({"type": "object", "properties": {"a": {}}, "required": ["a"]}, None),
         (
-            "OBJECT",
             {
                 "properties": {
                     "a": {"anyOf": [{"type": "null"}, {"type": "string", "maxLength": 2}]}
@@ -178,13 +177,14 @@ def test_digits_that_are_no_number_can_be_written_for_toolbenchs_number(text: st
             },
             {"type": "object", "properties": {"a": {"type": "string"}}, "required": []},
         ),
-        ("ENUM", {"enum": ["a"]}, {"type": "string"}),
+        ({"enum": ["a"]}, {"type": "string", "enum": ["a"]}),
+        ({"description": "One", "default": 5, "type": "array"}, {"type": "array"}),
     ],
 )
 def test_what_a_model_writes_follows_the_schema_of_a_document(
-    kind: str, schema: dict[str, Any], shown: dict[str, Any] | None
+    schema: dict[str, Any], shown: dict[str, Any] | None
 ) -> None:
-    held = api(required=(Parameter(name="n", type=kind, json_schema=schema),))
+    held = api(required=(Parameter(name="n", json_schema=schema),))
     shown = schema if shown is None else shown
     assert functions.argument_schema(held)["properties"]["n"] == shown
     assert functions.function_object(held)["parameters"]["properties"]["n"]["type"] == shown["type"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
+from toolsrv_registry import documents
+from toolsrv_registry.api import ORIGINAL, Api, Catalog, Parameter, Tool
 from toolsrv_registry.entries import Origin
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.schema import MIGRATIONS
@@ -193,7 +195,7 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
     connection.execute("ALTER TABLE tools DROP COLUMN file")
     connection.execute("ALTER TABLE catalogs DROP COLUMN origin")
     connection.execute("ALTER TABLE catalogs DROP COLUMN options")
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 5}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 6}")
     connection.commit()
     connection.close()
     extras = ({ORIGINAL: "as it was read"},)
@@ -218,11 +220,56 @@ def test_documents_that_named_no_category_get_their_hash_anew(
         wanted = store.documents()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE apis SET document_hash = 'x' WHERE category = 'Other'")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 2}")
     connection.close()
     with Store.open(path) as store:
         assert store.documents() == wanted
     assert {one.text.partition(":")[0] for one in wanted} == {"T", "Tools"}
+
+
+def test_what_earlier_versions_kept_beside_a_schema_is_derived_from_it(
+    tmp_path: Path, make_api: MakeApi
+) -> None:
+    path = tmp_path / "registry.sqlite3"
+    schema = {"type": "integer", "maximum": 9}
+    known = {"description": "How many", "default": 3, "examples": [4]}
+    parameter = Parameter(name="n", place="query", json_schema=known | schema)
+    api = make_api("Tools", "T", "one").model_copy(update={"optional": (parameter,)})
+    plain = Catalog(name="small", tools=(Tool(category="Tools", name="T", apis=(api,)),))
+    older = {
+        "name": "n",
+        "type": "NUMBER",
+        "description": "How many (maximum: 9)",
+        "default": 3,
+        "enum": [],
+        "place": "query",
+        "example": 4,
+        "json_schema": schema,
+    }
+    with Store.open(path) as store:
+        store.put_catalog(plain)
+        checked = documents.content_hash(api)
+    document = json.loads(api.model_dump_json()) | {"optional": [older]}
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE apis SET document = ?, content_hash = 'old'", [json.dumps(document)]
+        )
+        connection.execute(
+            "INSERT INTO health VALUES (?, 'old', '2026-01-01', 'works', 200, 1.0, 0, 'live', '')",
+            [api.id],
+        )
+        connection.execute("UPDATE catalogs SET content_hash = ''")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    connection.close()
+    with Store.open(path) as store:
+        assert store.catalog("small") == plain
+        assert store.put_catalog(plain, hold=True).unchanged == 1
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT content_hash FROM health").fetchone() == (checked,)
+        (kept,) = connection.execute("SELECT document FROM apis").fetchone()
+    connection.close()
+    (one,) = json.loads(kept)["optional"]
+    assert one == {"name": "n", "place": "query", "json_schema": known | schema}
 
 
 def test_the_origin_of_a_catalog_is_kept_until_it_is_put_from_elsewhere(

@@ -256,7 +256,7 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_stands(place: Any) -> None
         target = api("/v1/{city}/now", required=(parameter,), method="POST")
         with pytest.raises(ArgumentError, match="Unicode"):
             args.bind(target, {"city": value})
-        default = parameter.model_copy(update={"default": value, "json_schema": {}})
+        default = Parameter(name="city", place=place, json_schema={"default": value})
         with pytest.raises(ArgumentError, match="Unicode"):
             args.bind(target.model_copy(update={"required": (default,)}), {})
 

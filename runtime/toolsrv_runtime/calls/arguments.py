@@ -19,7 +19,7 @@ from toolsrv_registry import numerals, wellformed
 from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_registry.numerals import TwiceError, read, spell
-from toolsrv_registry.schema_view import CHOICES, alternatives
+from toolsrv_registry.schema_view import alternatives, kinds
 from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls.schema_check import (
     SchemaFault,
@@ -103,22 +103,8 @@ def _intended_fault(schema: Mapping[str, Any], value: Any, fault: SchemaFault) -
 
 
 def _takes_whole_only(schema: Mapping[str, Any]) -> bool:
-    kinds = _kinds(schema)
-    return kinds is not None and "integer" in kinds and "number" not in kinds
-
-
-def _kinds(schema: Mapping[str, Any]) -> set[str] | None:
-    """Return the types that a schema takes, None where it does not say."""
-    found: set[str] | None = set(_types(schema)) or None
-    variants = (one for key in CHOICES for one in schema.get(key, ()))
-    chosen = [_kinds(one) for one in variants]
-    if chosen and None not in chosen:
-        either = {kind for one in chosen for kind in one or ()}
-        found = either if found is None else found & either
-    for part in schema.get("allOf", ()):
-        if (inner := _kinds(part)) is not None:
-            found = inner if found is None else found & inner
-    return found
+    types = kinds(schema)
+    return "integer" in types and "number" not in types
 
 
 def _whole(value: float) -> int | float:
@@ -126,14 +112,15 @@ def _whole(value: float) -> int | float:
     return int(digits) if digits.adjusted() < _WHOLE_LIMIT else value
 
 
-def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    named = schema.get("type", ())
-    return (named,) if isinstance(named, str) else tuple(named)
-
-
 def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
-    """Yield what a value may stand for: what says the same comes first."""
-    if isinstance(value, str):
+    """Yield what a value may stand for: what says the same comes first.
+
+    A schema that names no types demands something of each: a reading of another would evade that.
+    """
+    types = kinds(schema)
+    if isinstance(value, list | dict):
+        yield from (_inside(one, value) for one in (schema, *alternatives(schema)))
+    elif types and isinstance(value, str):
         yield from (
             one
             for one in (numerals.number(value), numerals.boolean(value), numerals.structure(value))
@@ -146,12 +133,10 @@ def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
         if (inner := numerals.structure(value)) is not None:
             yield _inside(schema, inner)
         yield from _listed(schema, value)
-    elif isinstance(value, bool | int | float):
-        if not {"integer", "number"} & (_kinds(schema) or set()):
+    elif types and isinstance(value, bool | int | float):
+        if not {"integer", "number"} & set(types):
             yield spell(value)
         yield _inside(schema, [value])
-    elif isinstance(value, list | dict):
-        yield from (_inside(one, value) for one in (schema, *alternatives(schema)))
 
 
 def _inside(schema: Mapping[str, Any], value: list[Any] | dict[str, Any]) -> Any:
@@ -182,7 +167,7 @@ def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1:
         yield [coerce_to_schema(items, text)]
-    elif "enum" in items or "string" not in (_types(items) or ("string",)):
+    elif "enum" in items or "string" not in (kinds(items) or ("string",)):
         yield [coerce_to_schema(items, part) for part in parts]
 
 
@@ -434,9 +419,9 @@ def _default(api: Api, parameter: Parameter) -> Any:
 
     Raises WrongValueError where there is none.
     """
-    if not parameter.has_default:
+    if parameter.json_schema is None or not parameter.has_default:
         raise WrongValueError("is missing")
-    value = (parameter.json_schema or {}).get("default", parameter.default)
+    value = parameter.json_schema["default"]
     try:
         return _convert(api, parameter, value)
     except WrongValueError:

@@ -45,8 +45,21 @@ _BOUNDS = {
     "maxItems": "a list of at most {} items",
     "minProperties": "an object of at least {} properties",
     "maxProperties": "an object of at most {} properties",
+    "minContains": "a list of at least {} items that its schema asks for",
+    "maxContains": "a list of at most {} items that its schema asks for",
     "pattern": "text that matches {}",
 }
+_OUR_WORDS = frozenset(
+    [
+        "additionalProperties",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "dependentRequired",
+        "format",
+        "oneOf",
+    ]
+)
+"""Keywords whose errors say what is wrong in words of ours."""
 
 
 class SchemaFault(NamedTuple):
@@ -184,9 +197,9 @@ def _text(error: ValidationError) -> str:
         case "required":
             missing = [name for name in named if name not in given]
             return f"lacks {', '.join(missing)[:200]}"
-        case "additionalProperties" | "unevaluatedProperties" | "dependentRequired" | "format":
-            return error.message[:300]
-        case "oneOf":
+        case "contains":
+            return mismatch(given, "a list with an item that its schema asks for")
+        case _ if keyword in _OUR_WORDS:
             return error.message[:300]
         case "uniqueItems":
             return "must have no item twice"
@@ -209,7 +222,7 @@ def _guarded(kind: type[Validator]) -> Any:
             "dependentRequired": _dependent,
             "oneOf": _one_of,
             "unevaluatedProperties": _unevaluated,
-            "unevaluatedItems": _nothing,
+            "unevaluatedItems": _unevaluated_items,
             "uniqueItems": _unique,
             "multipleOf": _multiple,
             "format": _format,
@@ -227,13 +240,7 @@ def _evolve(checked: Any, **changes: Any) -> Any:
 
 _Errors = Iterator[ValidationError]
 _looks_through: ContextVar[bool] = ContextVar("_looks_through", default=False)
-"""Set while ``unevaluatedProperties`` asks which parts an object fulfils."""
-
-
-def _nothing(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
-    """Leave a keyword to whoever is called: it depends on patterns of other ones."""
-    del checked, value, instance, schema
-    yield from ()
+"""Set while an unevaluated keyword asks which parts a value fulfils."""
 
 
 def _pattern(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
@@ -326,22 +333,57 @@ def _evaluated(checked: Any, instance: Any, schema: Any) -> set[str]:
     if "additionalProperties" in schema or "$ref" in schema or "$dynamicRef" in schema:
         return set(instance)  # what a reference names is left to whoever is called
     names = _named(instance, schema)
-    parts = list(schema.get("allOf", ()))
-    parts += [one for name, one in schema.get("dependentSchemas", {}).items() if name in instance]
-    chosen = [one for key in CHOICES for one in schema.get(key, ())]
-    parts += [one for one in chosen if _fulfils(checked, instance, one)]
-    if "if" in schema:
-        holds = _fulfils(checked, instance, schema["if"])
-        parts += [schema["if"], schema.get("then")] if holds else [schema.get("else")]
-    for part in parts:
+    for part in _parts(checked, instance, schema):
         names |= _evaluated(checked, instance, part)
         if isinstance(part, dict) and part.get("unevaluatedProperties", False) is not False:
             return set(instance)
     return names
 
 
+def _unevaluated_items(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    if _looks_through.get() or not checked.is_type(instance, "array"):
+        return
+    others = sorted(set(range(len(instance))) - _evaluated_items(checked, instance, schema))
+    if value is False and others:
+        yield ValidationError(f"takes no item {', '.join(str(at + 1) for at in others)[:200]}")
+    elif checked.is_type(value, "object"):
+        for at in others:
+            yield from checked.descend(instance[at], value, path=at)
+
+
+def _evaluated_items(checked: Any, instance: Any, schema: Any) -> set[int]:
+    """Return the items that a schema describes in one of its parts that the list fulfils."""
+    every = set(range(len(instance)))
+    if not isinstance(schema, dict):
+        return set()
+    if schema.keys() & {"items", "additionalItems", "$ref", "$dynamicRef"}:
+        return every
+    found = set(range(min(len(schema.get("prefixItems", ())), len(instance))))
+    if "contains" in schema:
+        found |= {at for at in every if _fulfils(checked, instance[at], schema["contains"])}
+    for part in _parts(checked, instance, schema):
+        found |= _evaluated_items(checked, instance, part)
+        if isinstance(part, dict) and part.get("unevaluatedItems", False) is not False:
+            return every
+    return found
+
+
+def _parts(checked: Any, instance: Any, schema: Mapping[str, Any]) -> list[Any]:
+    """Return the parts of a schema that a value fulfils, and those that hold for it anyway."""
+    parts = list(schema.get("allOf", ()))
+    if isinstance(instance, dict):
+        depending = schema.get("dependentSchemas", {}).items()
+        parts += [one for name, one in depending if name in instance]
+    chosen = [one for key in CHOICES for one in schema.get(key, ())]
+    parts += [one for one in chosen if _fulfils(checked, instance, one)]
+    if "if" in schema:
+        holds = _fulfils(checked, instance, schema["if"])
+        parts += [schema["if"], schema.get("then")] if holds else [schema.get("else")]
+    return parts
+
+
 def _fulfils(checked: Any, instance: Any, schema: Any) -> bool:
-    """Whether an object fulfils a part; what parts within say of further properties is left out.
+    """Whether a value fulfils a part; what parts within say of what they do not name is left out.
 
     Looked through again at every level, they would take time exponential in their depth.
     """

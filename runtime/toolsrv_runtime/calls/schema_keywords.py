@@ -80,7 +80,9 @@ _URI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`]*", re.ASCII | re.IGNORECA
 _HOST = re.compile(
     r"(?=.{1,253}\.?$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]+)*\.?", re.IGNORECASE
 )
-_INTEGERS = {"int32": 31, "int64": 63}
+_INTEGERS = {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
+_INTEGERS |= {f"uint{bits}": (0, 2**bits) for bits in (8, 16, 32, 64)}
+"""Whole numbers by format: the least, and the first that is too large."""
 
 
 def _is_day(text: str) -> bool:
@@ -114,6 +116,7 @@ _CHECKS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "time": ("a time of day (14:30:00Z)", lambda text: bool(_CLOCK.fullmatch(text))),
     "date-time": ("a date and time (2026-01-31T14:30:00Z)", _is_moment),
     "email": ("an e-mail address", lambda text: bool(_EMAIL.fullmatch(text))),
+    "idn-email": ("an e-mail address", lambda text: bool(_EMAIL.fullmatch(text))),
     "uuid": ("a UUID", _without_error(UUID)),
     "ipv4": ("an IPv4 address", _without_error(ipaddress.IPv4Address)),
     "ipv6": ("an IPv6 address", _without_error(ipaddress.IPv6Address)),
@@ -136,10 +139,12 @@ def format_fault(name: Any, value: Any) -> str:
     """
     if not isinstance(name, str):
         return ""
-    bits = _INTEGERS.get(name)
-    if bits and isinstance(value, int | float) and not isinstance(value, bool):
-        fits = -(2**bits) <= value < 2**bits
-        return "" if fits else f"must be a whole number of {bits + 1} bits, not {value!r:.80}"
+    ends = _INTEGERS.get(name)
+    if ends and isinstance(value, int | float) and not isinstance(value, bool):
+        fits = ends[0] <= value < ends[1]
+        bits = name.removeprefix("u").removeprefix("int")
+        lead = "a whole number from 0 up" if name[0] == "u" else "a whole number"
+        return "" if fits else f"must be {lead} of {bits} bits, not {value!r:.80}"
     if isinstance(value, str) and name in _CHECKS:
         wanted, is_one = _CHECKS[name]
         return "" if is_one(value) else f"must be {wanted}, not {value!r:.80}"
