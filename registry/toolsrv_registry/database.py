@@ -34,10 +34,16 @@ Stamp = tuple[int, int]
 
 
 class Database:
-    """An open SQLite file. ``Database.open`` makes one; close it or use it as a context."""
+    """An open SQLite file. ``Database.open`` makes one; close it or use it as a context.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    ``read_only``: nothing can be written where it lies, and it was opened all the same.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, *, read_only: bool = False
+    ) -> None:
         self._connection = connection
+        self.read_only = read_only
         self._lock = threading.RLock()
         self._writes = 0
         self.path = path
@@ -86,7 +92,7 @@ class Database:
             connection = _read_only(path, len(migrations))
             if connection is None:
                 raise
-            return cls(connection, path)
+            return cls(connection, path, read_only=True)
 
     def read(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()

@@ -42,7 +42,8 @@ class Registry:
     ) -> Self:
         """Open a data directory, making it if need be, and bring the given catalogs up to date.
 
-        Catalogs that are in the store already stay as they are. ``encoder`` is the shipped one
+        Catalogs that are in the store already stay as they are; in a directory that cannot be
+        written all do. ``encoder`` is the shipped one
         unless given; ``chroma_url`` names a Chroma server instead of ``data_dir/chroma``.
 
         Raises DataError when the directory cannot be used, BusyError when another process holds
@@ -52,7 +53,7 @@ class Registry:
         store = Store.open(data_dir / STORE_FILE)
         try:
             index = Index(store, encoder, folder=data_dir, url=chroma_url)
-            for catalog in catalogs:
+            for catalog in () if store.read_only else catalogs:
                 store.put_catalog(catalog)
         except ToolsrvError:
             store.close()

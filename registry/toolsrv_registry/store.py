@@ -68,10 +68,11 @@ Value = TypeVar("Value")
 
 
 class Store:
-    """An open registry file; ``Store.open`` makes one."""
+    """An open registry file; ``Store.open`` makes one. ``read_only``: it cannot be written."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.read_only = database.read_only
         self.health = Health(database)
         self.pointers = Pointers(database)
         self._lock = threading.Lock()
@@ -82,11 +83,11 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open or create the file.
+        """Open or create the file; one that cannot be written is opened to be read.
 
         Raises DataError (damaged, unreadable, foreign, newer) and BusyError.
         """
-        return cls(Database.open(path, MIGRATIONS))
+        return cls(Database.open_to_read(path, MIGRATIONS))
 
     def close(self) -> None:
         """Close the file."""

@@ -36,6 +36,7 @@ async def test_an_ended_run_is_shown_and_its_whole_response_read(connect: Connec
         assert {one.name for one in templates} == {
             "response",
             "run",
+            "run-page",
             "api",
             "file",
             "call-response",

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context
@@ -19,6 +20,7 @@ from toolsrv.mcp_server.call_resources import CallFiles, link
 from toolsrv.mcp_server.elicitation import RunConsents, can_ask
 from toolsrv.mcp_server.notifications import Progress
 from toolsrv.mcp_server.results import failure, success
+from toolsrv.mcp_server.tasks_extension import TaskState, serving_task
 from toolsrv.plain import clean_task
 from toolsrv.runs.queue import Run, Runs
 from toolsrv.views.runs import RUN_URI, RunView, phase, run_view
@@ -59,9 +61,12 @@ class RunFollower:
         """Start a run, or go on with the one that a repeated call belongs to."""
         if self._clients is not None:
             sampling.require(ctx)
+        serving = serving_task.get()
         if run_id := elicitation.resumption(ctx).run_id:
             return self._runs.get(run_id)
-        run = self._runs.start(clean_task(task), options)
+        run = self._runs.start(clean_task(task), options, serving.id if serving else "")
+        if serving is not None:
+            serving.stop = partial(self._runs.cancel, run.id)
         if can_ask(ctx):
             self._consents.open(run.stop, run.task)
         return run
@@ -72,17 +77,18 @@ class RunFollower:
         """Return a run's end, how far it is after ``seconds``, or a question for the client.
 
         A question that is open then stays with the client: its answer counts, whether or not a
-        request follows the run by then.
+        request follows the run by then. A task has its run's end in any case.
         """
+        serving = serving_task.get()
         back = elicitation.resumption(ctx)
         rounds = back.rounds if back.run_id == run.id else 0
         elicitation.deliver_answer(ctx, self._question(ctx, run))
-        end = time.monotonic() + seconds
+        end = math.inf if serving else time.monotonic() + seconds
         while run.live:
             question = await self._next(ctx, run, end - time.monotonic())
             if question is None:
                 break
-            if not elicitation.answers_by_repeat(ctx):
+            if serving is not None or not elicitation.answers_by_repeat(ctx):
                 await self._put(ctx, run, question, end - time.monotonic())
             elif rounds < elicitation.MOST_ROUNDS:
                 return elicitation.input_required(run.id, rounds, question)
@@ -151,7 +157,9 @@ class RunFollower:
 
 async def _ask(ctx: Ctx, run: Run, question: elicitation.ClientQuestion) -> None:
     """Put a question to the client, for as long as the run waits for an answer."""
-    putting = asyncio.ensure_future(question.put(ctx))
+    serving = serving_task.get()
+    asking = question.put(ctx) if serving is None else _ask_by_task(serving, question)
+    putting = asyncio.ensure_future(asking)
     try:
         while not putting.done() and run.live and question.open:
             await asyncio.wait({putting}, timeout=POLL_S)
@@ -160,6 +168,11 @@ async def _ask(ctx: Ctx, run: Run, question: elicitation.ClientQuestion) -> None
     finally:
         putting.cancel()
         question.held = False
+
+
+async def _ask_by_task(serving: TaskState, question: elicitation.ClientQuestion) -> None:
+    responses = await serving.ask({question.key: question.request()})
+    question.answer(responses[question.key])
 
 
 def run_result(view: RunView) -> CallToolResult:

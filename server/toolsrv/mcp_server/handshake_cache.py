@@ -257,8 +257,11 @@ def _name(method: str, params: Mapping[str, Any]) -> str:
         return ""
     rest = {key: one for key, one in meta.items() if key not in _OF_CLIENT}
     asked = {key: one for key, one in params.items() if key not in _OF_CLIENT} | {"_meta": rest}
+    extensions = able.get("extensions", {})
+    if not isinstance(extensions, dict):
+        return ""
     present = sorted((params.keys() | meta.keys()) & _OF_CLIENT - {"progressToken"})
-    said = json.dumps([asked, present], sort_keys=True)
+    said = json.dumps([asked, present, sorted(extensions)], sort_keys=True)
     return f"{method} {hashlib.sha256(said.encode(errors='replace')).hexdigest()[:24]}"
 
 

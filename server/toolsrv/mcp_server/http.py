@@ -155,7 +155,8 @@ class BearerGate:
 class ReadableMessages:
     """ASGI middleware: 400 with a JSON-RPC error for a body that is no message of JSON-RPC.
 
-    What is handed on is UTF-8 without lone surrogates.
+    What is handed on is UTF-8 without lone surrogates, and header values without the white space
+    around them (RFC 9110 5.5), which not every HTTP parser takes away.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -163,6 +164,9 @@ class ReadableMessages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body of a POST, and answer it or hand it on."""
+        if scope["type"] == "http":
+            trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+            scope = {**scope, "headers": trimmed}
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return

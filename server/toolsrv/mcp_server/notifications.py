@@ -21,6 +21,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from toolsrv.mcp_server.tasks_extension import TASKS, declared, serving_task
 from toolsrv.runs.queue import Run, Runs
 from toolsrv.views.runs import RUN_URI
 from toolsrv_registry import wellformed
@@ -39,7 +40,10 @@ class Progress:
         self._count = 0
 
     async def report(self, text: str) -> None:
-        """Send the next notification."""
+        """Send the next notification; a task has its message instead."""
+        if (task := serving_task.get()) is not None:
+            task.set_message(text)
+            return
         self._count += 1
         await self._context.report_progress(float(self._count), None, wellformed.text(text))
 
@@ -133,15 +137,21 @@ async def publish_changes(
 
 
 class CapabilitiesMiddleware:
-    """Middleware: prompts are the same for as long as the server runs, and no change is promised."""
+    """Middleware: promises a client what it gets.
+
+    Prompts are the same for as long as the server runs. The tasks extension is promised to a
+    client that declares it.
+    """
 
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
         """Handle a message."""
         result = await call_next(ctx)
-        if ctx.method == "server/discover" and isinstance(result, dict):
-            prompts = result.get("capabilities", {}).get("prompts")
-            if prompts:
-                prompts["listChanged"] = False
+        if ctx.method in {"server/discover", "initialize"} and isinstance(result, dict):
+            able = result.get("capabilities", {})
+            if ctx.method == "server/discover" and able.get("prompts"):
+                able["prompts"]["listChanged"] = False
+            if not declared(ctx):
+                able.get("extensions", {}).pop(TASKS, None)
         return result

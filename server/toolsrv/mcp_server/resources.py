@@ -164,7 +164,7 @@ def add_responses(server: MCPServer[Any], kept: EndedRuns) -> None:
         try:
             page = await kept.response(run_id, node, offset, limit)
         except (NotFoundError, UsageError) as error:
-            raise _not_found(error) from error
+            raise not_found(error) from error
         return plain(page.text)
 
     server.resource(
@@ -188,7 +188,7 @@ def add_runs(server: MCPServer[Any], kept: EndedRuns) -> None:
         try:
             record = await kept.record(run_id)
         except NotFoundError as error:
-            raise _not_found(error) from error
+            raise not_found(error) from error
         return shown_record(record).model_dump_json(exclude_defaults=True)
 
     server.resource(
@@ -215,7 +215,7 @@ def add_apis(server: MCPServer[Any], bench: Workbench) -> None:
         try:
             return await in_thread(lambda: described(id))
         except NotFoundError as error:
-            raise _not_found(error) from error
+            raise not_found(error) from error
 
     server.resource(
         API_URI,
@@ -244,5 +244,6 @@ async def recent_runs(kept: EndedRuns) -> list[Resource]:
     ]
 
 
-def _not_found(error: ToolsrvError) -> ResourceNotFoundError:
+def not_found(error: ToolsrvError) -> ResourceNotFoundError:
+    """Return the protocol's error for a resource that is not there."""
     return ResourceNotFoundError(f"{error.message} ({hint_for_client(error.hint)})")

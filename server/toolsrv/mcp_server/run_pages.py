@@ -128,20 +128,26 @@ def run_lines(runs: Iterable[Run], rows: Iterable[RunRow], words: str, limit: in
     """Return live runs, then ended ones, the newest first; each once.
 
     ``runs`` are those in memory, oldest first, ``rows`` those on disk, newest first. Only runs whose
-    task has all ``words`` are listed, ``limit`` at most.
+    task has all ``words`` are listed, ``limit`` at most. The order is the one in which runs ended and
+    were kept, whatever the clock said then.
     """
     held = list(reversed(list(runs)))
     live = [_line(one) for one in held if one.live]
-    ended = {one.id: _line(one) for one in held if not one.live}
-    for row in rows:
-        ended.setdefault(
-            row.id, RunLine(run_id=row.id, status=row.status, task=plain(row.task), ended=row.ended)
-        )
-    latest = sorted(ended.values(), key=lambda one: one.ended, reverse=True)
+    kept = [_kept(row) for row in rows]
+    known = {one.run_id for one in kept}
+    unkept = [_line(one) for one in held if not one.live and one.id not in known]
     wanted = words.casefold().split()
-    found = (one for one in (*live, *latest) if all(word in one.task.casefold() for word in wanted))
+    found = (
+        one
+        for one in (*live, *unkept, *kept)
+        if all(word in one.task.casefold() for word in wanted)
+    )
     lines = [one.model_copy(update={"task": one_line(one.task, TASK_CHARACTERS)}) for one in found]
     return lines[:limit]
+
+
+def _kept(row: RunRow) -> RunLine:
+    return RunLine(run_id=row.id, status=row.status, task=plain(row.task), ended=row.ended)
 
 
 def _line(run: Run) -> RunLine:

@@ -58,8 +58,11 @@ from toolsrv.mcp_server.resources import (
     recent_runs,
 )
 from toolsrv.mcp_server.results import refusal, refused, with_ignored_arguments
+from toolsrv.mcp_server.run_app import add_pages, app_meta, run_app
+from toolsrv.mcp_server.run_tasks import RunTasks
 from toolsrv.mcp_server.sampling import Sampling
-from toolsrv.mcp_server.tools import Tools
+from toolsrv.mcp_server.tasks_extension import TasksExtension
+from toolsrv.mcp_server.tools import TASK_TOOLS, Tools
 from toolsrv.model_list import SAMPLING
 from toolsrv.plain import one_line
 from toolsrv.runs.queue import Runs
@@ -122,8 +125,8 @@ class ToolsrvServer(MCPServer[None]):
         return tuple(tool.description for tool in self._tool_manager.list_tools())
 
     async def list_resources(self) -> list[Resource]:
-        """Return the runs of late: everything else is found by its template."""
-        return [*await super().list_resources(), *await self.recent_runs()]
+        """Return recent runs and the view of a run; everything else is found by its template."""
+        return [*await self.recent_runs(), *await super().list_resources()]
 
     async def get_prompt(
         self,
@@ -279,6 +282,8 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     state = catalog_state(bench.settings.data_dir)  # before the domains: a change is seen twice
     domains = bench.domains()
     tools = Tools(bench, runs, consents, clients)
+    kept = EndedRuns(runs, bench.settings.data_dir)
+    tasks = TasksExtension(TASK_TOOLS, RunTasks(runs, kept, tools.files))
     server = ToolsrvServer(
         "toolsrv",
         title="toolsrv",
@@ -292,7 +297,8 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
             live=worth_asking(bench.settings),
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
-        lifespan=_lifespan(bench, runs, bus, warm=warm),
+        lifespan=_lifespan(bench, runs, bus, tasks, warm=warm),
+        extensions=[tasks, run_app()],
         log_level="WARNING",
         middleware=[WellFormedResults(), CapabilitiesMiddleware()],
         subscriptions=bus,
@@ -300,12 +306,17 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     server.describe, server.described_for = partial(_descriptions, bench), state
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close
-    server.on_last_line = tools.on_last_line
+
+    def on_last_line() -> None:
+        tools.on_last_line()
+        tasks.on_last_line()
+
+    server.on_last_line = on_last_line
     server.read_file = tools.files.read
-    kept = EndedRuns(runs, bench.settings.data_dir)
     server.recent_runs = partial(recent_runs, kept)
     add_responses(server, kept)
     add_runs(server, kept)
+    add_pages(server, kept)
     add_apis(server, bench)
     add_prompts(server, kept)
     add_completions(server, bench, kept)
@@ -340,6 +351,7 @@ def _tools(
             title=title,
             description=descriptions[function.__name__],
             annotations=hints,
+            meta=app_meta(function.__name__),
         )
         entry.parameters["additionalProperties"] = False
         schemas.publish_input(entry.parameters, defaults)
@@ -352,7 +364,7 @@ def _tools(
 
 
 def _lifespan(
-    bench: Workbench, runs: Runs, bus: SubscriptionBus, *, warm: bool
+    bench: Workbench, runs: Runs, bus: SubscriptionBus, calls: TasksExtension, *, warm: bool
 ) -> Callable[[MCPServer[None]], contextlib.AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(server: MCPServer[None]) -> AsyncIterator[None]:
@@ -370,6 +382,7 @@ def _lifespan(
                 task.cancel()
             with anyio.CancelScope(shield=True):  # also where the server itself is cancelled
                 await runs.close()
+                await calls.close()
 
     return lifespan
 

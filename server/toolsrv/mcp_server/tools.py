@@ -32,8 +32,9 @@ from toolsrv.mcp_server.notifications import ANSWER_S, Progress
 from toolsrv.mcp_server.resources import EndedRuns
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_pages import RunsView, ShowView, node_part, runs_view, tree_part
+from toolsrv.mcp_server.tasks_extension import TaskTool, serving_task
 from toolsrv.plain import plain
-from toolsrv.runs.queue import Runs
+from toolsrv.runs.queue import Runs, new_run_id
 from toolsrv.runs.records import continued_task
 from toolsrv.threads import in_thread
 from toolsrv.trees.shown import shown_record
@@ -398,6 +399,8 @@ class Tools:
         """
         try:
             left = self.answer_s if seconds is None else seconds
+            if serving_task.get() is not None:
+                left = TASK_OPENING_S
             return await progress.during(work, "opening the catalog", left)
         except TimeoutError as error:
             raise BusyError("the catalog is still being opened", hint=self._later()) from error
@@ -426,6 +429,10 @@ UNANSWERED = (
     "and arguments for what comes of it; without a yes nothing is sent"
 )
 LATER_S = 10.0
+TASK_OPENING_S = 600.0
+"""A task waits so long for the catalog to open: nobody cuts it off."""
 SHOWN_CHARACTERS = 4_000
 """Of a response that ``show_run`` shows a part of."""
 CANCEL_WAIT_S = 5.0
+TASK_TOOLS = {"solve_task": TaskTool(1.0, new_run_id), "call_api": TaskTool(5.0)}
+"""Tools whose calls become tasks for clients that have tasks; a solve's task is its run."""

@@ -60,11 +60,12 @@ class Run:
     """One solve, from its start to its end.
 
     ``events`` holds the latest ``MAX_EVENTS``; ``event_count`` counts all. ``outcome`` is there
-    once the solve ended, ``error`` and ``hint`` when it failed, ``ended`` the time of it in UTC. ``version`` grows with every change.
+    once the solve ended, ``error`` and ``hint`` when it failed, ``started`` and ``ended`` the times of
+    it in UTC. ``version`` grows with every change.
     """
 
-    def __init__(self, task: str, options: SolveOptions) -> None:
-        self.id = new_run_id()
+    def __init__(self, task: str, options: SolveOptions, run_id: str = "") -> None:
+        self.id = run_id or new_run_id()
         self.task = task
         self.options = options
         self.stop = Stop()
@@ -76,6 +77,7 @@ class Run:
         self.error = ""
         self.hint = ""
         self.finished_at: float | None = None
+        self.started = datetime.now(UTC)
         self.ended: datetime | None = None
         self.version = 0
         self._changed = asyncio.Event()
@@ -152,8 +154,8 @@ class Runs:
         self._line: deque[Run] = deque()
         self._places = asyncio.Semaphore(parallel)
 
-    def start(self, task: str, options: SolveOptions) -> Run:
-        """Put a new run in line and return it at once.
+    def start(self, task: str, options: SolveOptions, run_id: str = "") -> Run:
+        """Put a new run in line and return it at once; ``run_id`` is a new one where it is none.
 
         Raises:
             BusyError: Too many runs have not ended yet.
@@ -165,7 +167,7 @@ class Runs:
                 f"{live} runs have not ended yet; no more are taken",
                 hint="wait for one with get_run, or stop one with cancel_run",
             )
-        run = Run(task, options)
+        run = Run(task, options, run_id)
         self._runs[run.id] = run
         self._line.append(run)
         worker = asyncio.create_task(self._whole(run), name=run.id)

@@ -1,6 +1,8 @@
 
 "use strict";
-(() => {
+// Called again where another state of the run has taken its place: the selected node stays.
+let selectedNode = "";
+function mountTree() {
   const tree = document.getElementById("tree");
   const canvas = document.getElementById("canvas");
   const panel = document.getElementById("panel");
@@ -28,6 +30,7 @@
       current.tabIndex = -1;
     }
     current = node;
+    selectedNode = node.id.slice(1);
     node.setAttribute("aria-selected", "true");
     node.tabIndex = 0;
     if (shown) shown.classList.remove("open");
@@ -87,6 +90,7 @@
     event.currentTarget.setAttribute("aria-pressed", String(only));
   });
   zoom(Math.max(0.8, fit()));
-  select(nodes[0], false);
-  nodes[0].scrollIntoView({ block: "nearest", inline: "center" });
-})();
+  const before = byId.get(selectedNode);
+  select(before || nodes[0], false);
+  current.scrollIntoView({ block: "nearest", inline: "center" });
+}

@@ -1,5 +1,7 @@
 """A run as one HTML file that needs nothing else: no network, no script but its own.
 
+``page`` is a run as it is; ``app`` is the view of an MCP host, which reads such pages while a run works.
+
 Texts come from models and APIs and are untrusted: all are escaped, none enters the script, and
 the Content-Security-Policy allows this very style and script and nothing more.
 """
@@ -27,11 +29,31 @@ STATUS = {
     "cancelled": "thought",
     "failed": "failed",
 }
+LIVE = frozenset({"queued", "working"})
 
 
 def page(run: ShownRun) -> str:
-    """Return the page of a run."""
-    style, script = _asset("page.css"), _asset("page.js")
+    """Return the page of a run, ended or not."""
+    state = "live" if run.status in LIVE else "ended"
+    body = [
+        _header(run),
+        f'<main>\n<div id="canvas">{svg(run)}</div>',
+        '<aside id="panel" tabindex="-1" aria-live="polite" aria-label="Node">',
+        *(_detail(run, node) for node in run.nodes),
+        "</aside>\n</main>",
+    ]
+    script = _asset("page.js") + "mountTree();\n"
+    return _document(f"{one_line(run.task, 80)} – toolsrv", state, body, script)
+
+
+def app() -> str:
+    """Return the view of an MCP host (MCP Apps): empty until the host says which run is shown."""
+    body = ['<div id="run"></div>', '<p id="message" role="status"></p>']
+    return _document("toolsrv", "app", body, _asset("page.js") + _asset("app.js"))
+
+
+def _document(title: str, state: str, body: Iterable[str], script: str) -> str:
+    style = _asset("page.css")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -42,13 +64,9 @@ def page(run: ShownRun) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(one_line(run.task, 80))} – toolsrv</title>",
-            f"<style>{style}</style>\n</head>\n<body>",
-            _header(run),
-            f'<main>\n<div id="canvas">{svg(run)}</div>',
-            '<aside id="panel" tabindex="-1" aria-live="polite" aria-label="Node">',
-            *(_detail(run, node) for node in run.nodes),
-            "</aside>\n</main>",
+            f"<title>{escape(title)}</title>",
+            f'<style>{style}</style>\n</head>\n<body data-state="{state}">',
+            *body,
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
     )
