@@ -135,8 +135,8 @@ from pathlib import Path, PureWindowsPath
 import yaml
 from toolsrv.clients.known import CLIENTS
 from toolsrv.clients.places import Machine
-from toolsrv.clients.register import connecting, registered
-from toolsrv.clients.known import start_of
+from toolsrv.clients.register import registered, registration_change
+from toolsrv.clients.known import server_command
 home = Path(sys.argv[1])
 roaming, local = home / "App Data" / "Roaming", home / "App Data" / "Local"
 (local / "Packages" / "Claude_x1").mkdir(parents=True)
@@ -147,11 +147,11 @@ read = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
 found = []
 for client in CLIENTS.values():
     for path in client.paths(at):
-        connecting(client, at, ["--data-dir", r"D:\new\tools", "serve"], path=path,
+        registration_change(client, at, ["--data-dir", r"D:\new\tools", "serve"], path=path,
                    program=program).write()
         text = path.read_bytes().decode("utf-8")
         entry = read[client.form](text)[client.keys[0]]["toolsrv"]
-        start = start_of(entry)
+        start = server_command(entry)
         found.append([client.id, path.relative_to(home).as_posix(), "\r" in text,
                       start.command, start.arguments])
     assert registered(client, at)
@@ -233,15 +233,16 @@ for name in ("cpu_affinity", "rlimit"):
 del psutil.RLIMIT_AS
 from toolsrv_registry.memory import scarce
 from toolsrv_registry.process import addresses_left, usable_cores
-from toolsrv_runtime.requirements import Memory, available_memory, physical_cores, shortage
+from toolsrv_runtime.requirements import ProcessMemory, available_memory
+from toolsrv_runtime.requirements import memory_shortage, physical_cores
 sys.platform = "darwin"
 assert usable_cores() == os.cpu_count()
 assert 1 <= physical_cores() <= os.cpu_count()
 assert addresses_left() is None
 assert not scarce()
 assert available_memory() > 1 << 20
-assert shortage(Memory(1 << 50, 0)).needed > 1 << 49
-assert shortage(Memory(0, 1 << 50)) is None
+assert memory_shortage(ProcessMemory(1 << 50, 0)).needed > 1 << 49
+assert memory_shortage(ProcessMemory(0, 1 << 50)) is None
 """
 
 

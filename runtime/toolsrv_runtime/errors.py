@@ -53,7 +53,7 @@ class RefusedLengthError(ContextError):
 
 
 class GrammarError(DataError):
-    """A grammar for the offered functions could not be built."""
+    """A grammar for the available functions could not be built."""
 
 
 class ArgumentError(UsageError):

@@ -1,7 +1,7 @@
 """Read regular files of bounded size, and write files atomically.
 
-A pipe, socket or device is refused unopened, as is a file that is too large. A written file replaces
-its target when it is complete: a reader sees the old content or the new.
+A pipe, socket or device is refused unopened, as is a file that is too large. A written file
+replaces its target when it is complete: a reader sees the old content or the new.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def check_target(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise as ``fresh_bytes`` would, before the work: its new file is made, and removed again."""
+    """Raise as ``open_atomic`` would, before the work: its new file is made, and removed again."""
     check_target(path)
     fresh = _temporary_path(path)
     try:
@@ -155,7 +155,7 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_atomic_text(path: Path) -> Iterator[TextIO]:
-    """Open a text file as ``fresh_bytes`` does.
+    """Open a text file as ``open_atomic`` does.
 
     UTF-8; a lone surrogate is written as the JSON escape of it.
     """

@@ -81,7 +81,7 @@ class GgufHeader:
 
 
 def read_header(path: Path, *, what: str = "model", hint: str = HINT) -> GgufHeader:
-    """Return the head of the file; ``what`` it should be, and ``hint``, are for messages.
+    """Return the header of the file; ``what`` it should be, and ``hint``, are for messages.
 
     Raises:
         NoModelFileError: No such file.

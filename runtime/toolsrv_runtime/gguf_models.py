@@ -1,6 +1,6 @@
-"""GGUF files: what one is, how it is run, and loading it.
+"""GGUF files: inspect a file, choose its profile, and load its engine.
 
-The only module that turns a path into an engine. What is refused, and why, is in ``suitable``.
+The only module that turns a path into an engine. ``requirements`` says what is refused, and why.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def load_engine(
 
     ``threads``, ``gpu_layers`` and ``grounded`` override what the profile says of them; the rest as
     for ``inspect_model``. Where a GPU has no room after all, the processor computes; where memory
-    is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads of
+    is short, less of a tree is kept resident. ``states`` is a folder for the evaluated prefixes of
     prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
     without the model: room for the rest of it is left. ``adapter`` as for ``inspect_model``.
 

@@ -34,8 +34,8 @@ class EarlierCall:
 class EarlierRun:
     """One run.
 
-    ``answer`` may be partial or empty, ``calls`` are in the order in which they were made, ``run_id``
-    is the name of whoever keeps it.
+    ``answer`` may be partial or empty, ``calls`` are in the order in which they were made,
+    ``run_id`` is the name of whoever keeps it.
     """
 
     task: str
@@ -102,14 +102,14 @@ class SolveOptions(BaseModel):
     ``strategy``: a tree in pre-order (``dfsdt``) or best child first (``dfs``), one chain
     (``react``), or up to ``chains`` chains until one answers (``cot``: CoT@N). ``depth`` counts
     tree nodes, three per round (the paper uses 12); ``candidates`` None leaves their number to the
-    model's profile, which may also take fewer (``Profile.most_candidates``).
+    model's profile, which may also take fewer (``Profile.max_candidates``).
 
-    Five switches where the reference is left: ``retry_root``, a give-up as very first move costs
-    the root one child, not the whole search; ``close_repeats``, a call is made once, and a
-    path that asks for it a third time ends there; ``close_search``, a search that has to end is
-    closed with an answer; ``search_again``, other APIs are searched for when all on offer failed;
-    ``look_wider``, of more hits than are offered those come first that the matcher finds the task
-    to need.
+    Five switches where the reference is left: ``retry_root``, a give-up as the first action costs
+    the root one child, not the whole search; ``close_repeats``, a call is made once, and a path
+    that asks for it a third time ends there; ``close_search``, a search that has to end is closed
+    with an answer; ``search_again``, other APIs are searched for when all candidates failed;
+    ``look_wider``, of more hits than there are candidates those come first that the matcher finds
+    the task to need.
 
     For chat models: ``switches`` (``SWITCHES``) and ``aids`` (``agent.guidance.AIDS``), None for
     those of the model's profile; ``votes``: so many solves with seeds from ``seed`` on, the answer
@@ -117,11 +117,11 @@ class SolveOptions(BaseModel):
 
     ``verify``: the model reads its answer again and may reject one, which continues the search.
 
-    ``earlier`` are the runs that the task goes on from, oldest first: what they were asked, answered
-    and found is known, and the APIs that they called are offered again.
+    ``earlier`` are the runs that the task goes on from, oldest first: what they were asked,
+    answered and found is known, and the APIs that they called are candidates again.
 
-    ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer; False,
-    for evaluations, raises its error.
+    ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer;
+    False, for evaluations, raises its error.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -28,8 +28,8 @@ class _Frozen(BaseModel):
 class KeptFile(_Frozen):
     """A file that a call brought and that was saved.
 
-    ``name`` is that of the saved file, ``path`` where it is; ``uri`` is the resource that MCP clients
-    read it as.
+    ``name`` is that of the saved file, ``path`` where it is; ``uri`` is the resource that MCP
+    clients read it as.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Evidence(_Frozen):
 
     ``status`` is the HTTP status code, or 0 when no response came; ``error`` is then the reason.
     ``response`` is the parsed JSON body, or the text where it is not JSON. ``kind`` is the result
-    kind of the call (``calls.result.Kind``), empty in runs that were kept before there was one. A
-    call that is asked for again is answered with what it gave, and stands here once.
-    ``characters`` is set where only the head of the response is here: those of the whole as text.
+    kind of the call (``calls.result.ResultKind``), empty in runs that were kept before there was
+    one. A call that is asked for again is answered with what it gave, and stands here once.
+    ``characters`` is set where only the start of the response is here: those of the whole as text.
     """
 
     node: int
@@ -134,7 +134,8 @@ class Limits(_Frozen):
 class Searched(_Frozen):
     """A search for candidates: ``reason`` says why it was made again, empty for the first.
 
-    ``api_ids`` are those that it put on offer, best first; none when it found nothing new.
+    ``api_ids`` are those that it added to the candidates, best first; none when it found nothing
+    new.
     """
 
     query: str
@@ -186,25 +187,25 @@ class Outcome(_Frozen):
     """How a solve ended.
 
     ``answered``: the model finished with an answer. ``replied``: it replied to talk with the
-    assistant itself, which needs no call and has no evidence. ``partial``: the search ended first (a budget,
-    replies that nothing can be made of), or a person declined a call, and ``answer`` holds the best
-    that was found, "" where nothing was. ``needs_input``: a call requires a value that neither the task nor a result holds, and nobody gave
-    it when asked or nobody could be asked (``questions``); ``answer`` as with ``partial``.
-    ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
-    ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
-    ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
-    open, in the words of the task or of the model (all of it where nothing is known), or the request
-    that a person declined. ``given`` are the values that a person gave on the way. ``supported`` and ``unsupported``
-    are the claims of the answer that were traced to a response or the task, and those that could
-    not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
-    at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had
-    no room for. ``need_keys`` are APIs that fit and were left out for what they need (id -> what), and
-    ``candidates`` are all APIs that were on
-    offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
-    in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
-    ``continues`` is the id of the run that the task went on from.
-    ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
-    state what this answer does, and ``usage`` is that of all.
+    assistant itself, which needs no call and has no evidence. ``partial``: the search ended first
+    (a budget, replies that nothing can be made of), or a person declined a call, and ``answer``
+    holds the best that was found, "" where nothing was. ``needs_input``: a call requires a value
+    that neither the task nor a result holds, and nobody gave it when asked or nobody could be asked
+    (``questions``); ``answer`` as with ``partial``. ``gave_up``: the model chose to, or no API
+    fits; ``answer`` as with ``partial``. ``cancelled``: stopped from outside; ``answer`` holds the
+    best partial answer. ``reason`` says in one line why it ended as it did, ``missing`` what of the
+    task an answer leaves open, in the words of the task or of the model (all of it where nothing is
+    known), or the request that a person declined. ``given`` are the values that a person gave on
+    the way. ``supported`` and ``unsupported`` are the claims of the answer that were traced to a
+    response or the task, and those that could not be (``evidence``); ``unread`` counts those of a
+    very long answer that were not looked at. ``opinions`` are the second ones, where they were
+    asked for. ``notes`` say what prompts had no room for. ``need_keys`` are APIs that fit and were
+    left out for what they need (id -> what), and ``candidates`` are all APIs that were available,
+    ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth in
+    ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1. ``continues`` is
+    the id of the run that the task went on from. ``switches`` are those of the solve; ``votes`` how
+    many solves were made, of which ``agreed`` state what this answer does, and ``usage`` is that of
+    all.
     """
 
     task: str
@@ -242,7 +243,7 @@ class Outcome(_Frozen):
 
 
 class CandidatesEvent(_Frozen):
-    """The APIs the retriever offers to the model for this task, best first.
+    """The candidates of this task, best first.
 
     Comes again when the search for them is made again: ``reason`` says why (empty the first time),
     and the ids are the new ones. ``dead_left_out`` counts APIs that failed when last checked.

@@ -1,9 +1,9 @@
 """Requirements of a GGUF model, and whether this machine meets them: format, memory, cores.
 
-``Footprint`` is the memory that a model takes, from the sizes in its header. Free memory is the least
-of what the system, the control group and ``ulimit -v`` leave; an unknown limit is no limit. Files that
-are no generating model (embeddings, encoder-decoders, adapters, missing parts) raise ModelError with
-the reason. Loads no llama.cpp.
+``Footprint`` is the memory that a model takes, from the sizes in its header. Free memory is the
+least of what the system, the control group and ``ulimit -v`` leave; an unknown limit is no limit.
+Files that are no generating model (embeddings, encoder-decoders, adapters, missing parts) raise
+ModelError with the reason. Loads no llama.cpp.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Footprint(BaseModel):
 def batch_for(*, gpu: bool) -> int:
     """Return how many tokens are evaluated in one step at most.
 
-    On a processor larger batches read no faster: Qwen2.5-Coder 0.5B read prompts of 900 tokens at 62
-    tokens for each second of a core with 256, 56 with 512, 53 with 1,024; 1.5B 22 with 256, 20 with
-    512.
+    On a processor larger batches read no faster: Qwen2.5-Coder 0.5B read prompts of 900 tokens at
+    62 tokens for each second of a core with 256, 56 with 512, 53 with 1,024; 1.5B 22 with 256, 20
+    with 512.
     """
     return GPU_BATCH if gpu else BATCH
 

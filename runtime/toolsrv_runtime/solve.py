@@ -1,4 +1,4 @@
-"""From a task to an answer with evidence: the Solver puts the parts together.
+"""Solver: solve a task with evidence from retriever, model, format and caller.
 
 ``Run`` does the work of one solve; this module checks the task and chooses the format.
 """
@@ -76,7 +76,7 @@ def build_hints(profile: Profile, prior: Reranker) -> TaskHints:
 
 
 def _finder(profile: Profile, finder: ApiRetriever) -> ApiRetriever:
-    """Return the finder that a model of this profile solves with."""
+    """Return the retriever that a model of this profile solves with."""
     if profile.format != "compact":
         return finder
     from toolsrv_runtime.planner.own_matcher import OwnFinder  # noqa: PLC0415 - of one model
@@ -130,12 +130,12 @@ class Solver:
         ``needs_input``.
 
         Ends with an outcome whatever happens to the search: answered, replied, partial (it ended
-        first), needs input, gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
-        next token.
+        first), needs input, gave up or cancelled (``stop`` was set). Cancelling the coroutine stops
+        the engine at the next token.
 
         Raises:
             UsageError: the task is empty or too long, or ``options.verify``, the switches, aids or
-                votes, or the fidelity are not for this model.
+                votes, or the reference mode are not for this model.
             NotFoundError: the category is unknown.
         """
         text = clean(task, TASK_LIMIT + 1).strip()

@@ -1,4 +1,4 @@
-"""A thread-safe wish to stop, checked by the engine at every token and by calls while they wait."""
+"""Thread-safe cancellation flag, checked at every token and by calls that wait."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The face of toolsrv: command line, MCP server, runs and settings."""
+"""toolsrv: command line, MCP server, runs and settings."""
 
 __version__ = "0.2.0"

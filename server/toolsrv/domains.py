@@ -1,4 +1,4 @@
-"""Which catalogs ship, and what all that are in use are about. Opens nothing heavy."""
+"""Catalogs that ship, and the domains of those in use. Opens nothing heavy."""
 
 from __future__ import annotations
 

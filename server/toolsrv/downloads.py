@@ -1,4 +1,4 @@
-"""Published files brought into the data folder: from a hub, a web address, or a place on this disk.
+"""Download published files into the data folder: from a hub, a web address or this disk.
 
 Each comes with its origin: who published it, which revision, which digest, which licence. A file is
 checked against the digest that is known before anything reads it.
@@ -47,7 +47,7 @@ def fetch_published(source: Published, data_dir: Path, progress: Progress) -> Do
 
     Raises:
         UsageError: It is not at a hub; says where it is.
-        NotFoundError, DataError, BusyError: As ``hub.pull``.
+        NotFoundError, DataError, BusyError: As ``hub.download``.
     """
     from toolsrv_runtime.hub.download import file_sha256, pull
 
@@ -112,7 +112,7 @@ def fetch_web(
     """Bring the file at a web address, held to ``sha256`` where that is given.
 
     Raises:
-        UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.web`` and ``hub.pull``.
+        UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.download``.
     """
     from toolsrv_runtime.hub import download
     from toolsrv_runtime.hub.download import UnsizedError, fetch_web, web_file

@@ -1,7 +1,7 @@
-"""Where unexpected exceptions go: a log file each, so that no traceback reaches a user.
+"""Fault log: one file per unexpected exception, so that no traceback reaches a user.
 
-It knows nothing about who reports the fault to whom; both rims (command line and MCP server)
-call ``record`` and tell the path in one line.
+It knows nothing about who reports the fault to whom; both error handlers (command line and MCP
+server) call ``record`` and tell the path in one line.
 """
 
 from __future__ import annotations

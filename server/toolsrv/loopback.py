@@ -1,4 +1,4 @@
-"""A server for this machine only: its socket on loopback, and the token that its clients know.
+"""Socket and bearer token of a server on loopback.
 
 Knows nothing of what is served.
 """

@@ -1,8 +1,9 @@
-"""Whether the program's parts fit into memory, asked before any of them is opened.
+"""Check that the parts of the program fit into memory before any of them is opened.
 
 What native libraries make of short memory is no error that could be told: the C library ends the
-process, a thread that could not begin is waited for, an index looks damaged. So what the parts
-come to is compared with what there is first. The model's own share is ``toolsrv_runtime.requirements``'s.
+process, a thread that could not begin is waited for, an index looks damaged. So what the parts come
+to is compared with what there is first. The model's own share is
+``toolsrv_runtime.requirements``'s.
 
 Imports nothing heavy: it comes before what is.
 """

@@ -1,8 +1,8 @@
 """Models by name: the user's list, and spellings that name no GGUF file.
 
-``<data_dir>/models/models.json`` maps names to files; files may lie elsewhere. A special spelling is
-a script, one or more servers, or the MCP client's own model. Downloads nothing; loads only what a
-special spelling names.
+``<data_dir>/models/models.json`` maps names to files; files may lie elsewhere. A special spelling
+is a script, one or more servers, or the MCP client's own model. Downloads nothing; loads only what
+a special spelling names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The model of the settings: checked, merged with its adapter, loaded.
 
-A check loads nothing and says where the name comes from. A PEFT adapter is merged into its base once
-and kept in the data folder, since llama.cpp applies GGUF adapters only. The name of a merged file
-holds the digests of its sources; the least used files are deleted. Imports llama.cpp only when a
-model is loaded.
+A check loads nothing and says where the name comes from. A PEFT adapter is merged into its base
+once and kept in the data folder, since llama.cpp applies GGUF adapters only. The name of a merged
+file holds the digests of its sources; the least used files are deleted. Imports llama.cpp only when
+a model is loaded.
 """
 
 from __future__ import annotations

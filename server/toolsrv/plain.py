@@ -1,4 +1,4 @@
-"""Untrusted text made safe to show: no control characters, no terminal escapes, no bidi tricks.
+"""Sanitise untrusted text for display: control characters, terminal escapes, bidi marks.
 
 Whatever comes from a catalog, an API or a model passes through here before a terminal sees it;
 a task passes through here before anything works on it. Pure string functions; which characters

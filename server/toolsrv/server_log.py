@@ -1,4 +1,4 @@
-"""The log of ``toolsrv serve``: on stderr, and in a file of the data folder that is kept small.
+"""Log of ``toolsrv serve``: on stderr, and in a rotating file of the data folder.
 
 Only our own lines and those of the web server get to a level below warning: other libraries write
 whole addresses, keys in them included.

@@ -1,4 +1,4 @@
-"""What a person can set, and where each value came from.
+"""Settings, and the layer that each value comes from.
 
 A flag wins over a ``TOOLSRV_*`` environment variable, that over the TOML file, that over the
 default. Nothing here opens a model, a store or a socket.

@@ -1,4 +1,4 @@
-"""The signals that end work as Ctrl-C does, on every system, and the exit code that names one."""
+"""Termination signals on every system, and their exit codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exit_code(number: int) -> int:
 
 
 def active_signals() -> list[signal.Signals]:
-    """Return those of ``ENDING`` that end a process now: nohup has SIGHUP ignored."""
+    """Return those of ``ENDING_SIGNALS`` that end a process now: nohup has SIGHUP ignored."""
     return [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
 
 

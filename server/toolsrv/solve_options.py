@@ -1,4 +1,4 @@
-"""From the settings, and what one request says otherwise, to the options of a solve."""
+"""Options of a solve, from the settings and the values of one request."""
 
 from __future__ import annotations
 

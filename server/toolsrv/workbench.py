@@ -1,4 +1,4 @@
-"""The one place where the parts are put together: settings in, registry, caller, solver out.
+"""Composition root: build registry, caller, engine and solver from the settings.
 
 The command line and the MCP server both work at this bench. Every part is built when it is first
 needed, once, whoever asks and from whichever thread; what nobody needs is never imported.
@@ -130,7 +130,8 @@ class Workbench:
     ) -> Solver:
         """Return a solver on ``model``, without one on the model of the settings.
 
-        ``asks`` says that a person can be asked for consent: then what needs it is offered too.
+        ``asks`` says that a person can be asked for consent: then APIs that need it are candidates
+        too.
 
         Raises:
             DataError: The model, the data folder or what is in it cannot be used, or memory does
@@ -195,13 +196,13 @@ class Workbench:
         without_vectors: str = "",
         callable_only: bool = False,
     ) -> SearchResult:
-        """Return the APIs that fit a text, best first, in the order in which a solve offers them.
+        """Return the APIs that fit a text, best first, in the order of a solve's candidates.
 
         ``Retriever.search``, reranked by the matcher as the candidates of a solve are. Not for a
         text that names an API in full. Of hits that fit equally well those come first that can be
         called now, then those with the better terms. ``callable_only`` leaves out all others, of
-        the first ``CALLABLE_AMONG`` hits. ``without_vectors``: a reason to wait for neither index nor
-        encoder nor matcher; words answer.
+        the first ``CALLABLE_AMONG`` hits. ``without_vectors``: a reason to wait for neither index
+        nor encoder nor matcher; words answer.
 
         Raises:
             NotFoundError: No such category, tool or catalog.

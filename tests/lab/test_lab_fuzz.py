@@ -96,7 +96,7 @@ def test_the_target_of_the_world_sees_a_world_that_breaks_its_promise(
     if fault == "raises":
         monkeypatch.setattr("toolsrv.api_server.protocol.WorldRequest.filters", lambda _: 1 / 0)
     elif fault == "other shape":
-        monkeypatch.setattr("toolsrv.api_server.protocol.CUT", 10**6)
+        monkeypatch.setattr("toolsrv.api_server.protocol.REPLY_LIMIT", 10**6)
     else:
         monkeypatch.setattr("toolsrv.api_server.app._same", lambda *_: True)
     _, failed = run.attempt(WORLD[0], SEED, 400)

@@ -109,7 +109,7 @@ def test_decodes_of_all_threads_are_one_crews_and_a_single_threads_its_own(
         return decode(*given)
 
     monkeypatch.setattr(
-        SharedCores, "_watch", lambda *_: None
+        SharedCores, "_measure", lambda *_: None
     )  # a busy machine would get one thread
     engine = LlamaEngine(SHIPPED_MODEL, context=256, threads=threads)
     monkeypatch.setattr(llama_cpp, "llama_decode", seeing)

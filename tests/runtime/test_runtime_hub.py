@@ -136,7 +136,7 @@ def test_what_is_no_address_of_a_hub_is_refused(endpoint: str) -> None:
 
 def test_nothing_but_models_is_asked_for(hub: Any, tmp_path: Path) -> None:
     """In a process of its own: huggingface_hub asks who runs it once, if at all."""
-    words = f"from toolsrv_runtime.hub.listing import gguf_files; gguf_files({REPO!r})"
+    words = f"from toolsrv_runtime.hub import gguf_files; gguf_files({REPO!r})"
     environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
     environment.pop("HF_HUB_DISABLE_TELEMETRY", None)
     subprocess.run([sys.executable, "-c", words], env=environment, check=True, timeout=120)

@@ -65,7 +65,6 @@ from pathlib import Path
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.checkpoint import fresh_file
 from toolsrv_runtime.convert.quantize import quantize
 what, source, target = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))

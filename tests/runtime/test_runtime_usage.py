@@ -95,8 +95,8 @@ def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
     taken: list[bool] = []
     program = (
         "import sys; from pathlib import Path\n"
-        "from toolsrv_runtime.calls.rate_limits import DailyLimits, Usage\n"
-        "usage = Usage(Path(sys.argv[1]), DailyLimits(every=30))\n"
+        "from toolsrv_runtime.calls.rate_limits import CallUsage, DailyLimits\n"
+        "usage = CallUsage(Path(sys.argv[1]), DailyLimits(every=30))\n"
         "print(sum(usage.take('api.example.com') is None for _ in range(20)))\n"
     )
     others = [

@@ -44,7 +44,7 @@ def live_run() -> Any:
         ThoughtEvent(seconds=3, node=2, parent=0, depth=1, text="another way"),
         ThoughtEvent(seconds=3, node=9, parent=7, depth=4, text="its parent is forgotten"),
     ):
-        run.tell(event)
+        run.add_event(event)
     return run
 
 

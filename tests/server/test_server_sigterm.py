@@ -101,11 +101,11 @@ def test_what_ignores_a_signal_goes_on_ignoring_it() -> None:
     """As under nohup, and behind a shell's &."""
     words = (
         "import signal\n"
-        "from toolsrv.cli.interrupt import ended_as_by_ctrl_c\n"
+        "from toolsrv.cli.interrupt import signals_as_ctrl_c\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "try:\n"
-        "    with ended_as_by_ctrl_c():\n"
+        "    with signals_as_ctrl_c():\n"
         "        signal.raise_signal(signal.SIGHUP)\n"
         "        print('on')\n"
         "        signal.raise_signal(signal.SIGTERM)\n"

@@ -2,9 +2,9 @@
 
 The answer is a question about data in a conversation of its own, with two examples before it: small
 models that continue the conversation of their calls write further calls, or report the last result
-alone. A model that was trained on whole conversations answers in place. An answer that states what no
-result says is rewritten with numbers and names that can only be copied. A result whose new values the
-answer does not state is asked about on its own.
+alone. A model that was trained on whole conversations answers in place. An answer that states what
+no result says is rewritten with numbers and names that can only be copied. A result whose new
+values the answer does not state is asked about on its own.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ def _loop_in(text: str) -> int | None:
 
 
 def _is_call(text: str, view: History) -> bool:
-    """Whether a text is a call of a function in view, in any syntax."""
+    """Whether a text is a call of an available function, in any syntax."""
     tools = tuple(tool_forms(one)[-1] for one in view.functions)
     request = ChatRequest((), tools, ReplyConstraints(tuple(one.name for one in tools)))
     found = read_dialects(text, request)

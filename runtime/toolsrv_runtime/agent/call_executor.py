@@ -1,8 +1,8 @@
 """Execute the calls of a search: once each, with consent, reported, and recorded in the ledger.
 
 A call that stands on its path already is answered from there; the second such repetition closes the
-branch. Calls are equal when their bound arguments are: "15" equals 15 equals 15.0. A declined call is
-declined again without a question. An API whose live calls failed ``MOST_FAILED`` times gets no
+branch. Calls are equal when their bound arguments are: "15" equals 15 equals 15.0. A declined call
+is declined again without a question. An API whose live calls failed ``MOST_FAILED`` times gets no
 further request in this solve. The further calls of a reply are started with its first one
 (``concurrency``).
 """
@@ -90,7 +90,7 @@ class CallExecutor:
         )
 
     async def act(self, node: Node) -> Observation:
-        """Carry out the move of ``node``.
+        """Execute the action of ``node``.
 
         Raises:
             CallsOverError: no further call may be made.
@@ -123,7 +123,7 @@ class CallExecutor:
         await self._turn.close()
 
     def _record(self, node: Node, step: Step, what: Code) -> Observation:
-        """Write down what a move came to; close the branch if it goes round in circles."""
+        """Record the result of an action; close the branch if it repeats itself."""
         made = self._made.setdefault(node.id, call_key(step.move.function, step.move.arguments))
         repeats = sum(self._made.get(above.id) == made for above in node.calls()[:-1])
         self._state.ledger.steps[node.id] = replace(step, repeats=repeats)
@@ -334,7 +334,7 @@ def _left(api: Api, arguments: dict[str, Any]) -> CallResult:
 
 
 def _with(node: Node, move: Action, arguments: dict[str, Any]) -> Action:
-    """Return a move with other arguments, and note in the tree that it was made with them."""
+    """Return an action with other arguments, and record them in the tree."""
     text = json.dumps(arguments, ensure_ascii=False)
     changed = replace(move, arguments=text, pieces=())
     node.move, node.description = changed, text

@@ -1,10 +1,10 @@
 """Candidate APIs of one solve: the retriever port, reranking, and repeated searches.
 
-A solve begins with the best APIs for its task; of the retriever's hits the matcher, which reads each
-beside the whole task, ranks those first that the task needs. When all candidates failed, or a path gave
-up, it may search again for the uncovered parts, without what was available before. Working APIs stay,
-new ones replace the others. Every search is kept for the outcome. Blocks while it searches; knows no
-models, calls or trees.
+A solve begins with the best APIs for its task; of the retriever's hits the matcher, which reads
+each beside the whole task, ranks those first that the task needs. When all candidates failed, or a
+path gave up, it may search again for the uncovered parts, without what was available before.
+Working APIs stay, new ones replace the others. Every search is kept for the outcome. Blocks while
+it searches; knows no models, calls or trees.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class KeyAware(Protocol):
 
     @property
     def need_keys(self) -> Mapping[str, str]:
-        """Ids of such APIs, best first -> what each needs (``calls.auth.lacking``)."""
+        """Ids of such APIs, best first -> what each needs (``credentials.missing_credentials``)."""
 
 
 class ApiRetriever(Protocol):
@@ -127,9 +127,10 @@ class ApiRetriever(Protocol):
 def rerank(hits: Sequence[FoundT], text: str, match: MatchFunction) -> list[Ranked[FoundT]]:
     """Return the hits of a search for a text by the probability that they are needed, best first.
 
-    The retriever's and the matcher's log-odds are added. The matcher reads the first ``READ``; what is
-    behind them stays there, so that a longer list begins with the shorter one. A solve and a search
-    by hand both order their hits with it. Where the matcher cannot be used all stays as it is.
+    The retriever's and the matcher's log-odds are added. The matcher reads the first
+    ``MOST_RERANKED``; what is behind them stays there, so that a longer list begins with the
+    shorter one. A solve and a search by hand both order their hits with it. Where the matcher
+    cannot be used all stays as it is.
     """
     matches = match(Asked(text), [hit.api for hit in hits[:MOST_RERANKED]])
     if len(matches) < len(hits[:MOST_RERANKED]):
@@ -168,7 +169,7 @@ MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""
 
 MOST_NEW = 3
-"""APIs that a search for one part of a task puts on offer."""
+"""APIs that a search for one subtask adds to the candidates."""
 
 
 SUBTASK_REASON = "a subtask of the plan"
@@ -191,11 +192,11 @@ class Candidates:
         hints: TaskHints = NO_HINTS,
         earlier: Sequence[EarlierRun] = (),
     ) -> None:
-        """Take what to offer for; ``again`` False leaves it at the first search.
+        """Take the task and the retriever; ``again`` False makes the first search the only one.
 
-        ``limit`` APIs are offered first, and never more than ``most`` at once (``limited_to`` is
-        ``most`` where ``limit`` is more, else 0). ``wider`` False offers what the finder gives, in
-        its order. The APIs that ``earlier`` runs called are offered too, last.
+        ``limit`` APIs are available first, and never more than ``most`` at once (``limited_to`` is
+        ``most`` where ``limit`` is more, else 0). ``wider`` False keeps the hits of the retriever
+        in its order. The APIs that ``earlier`` runs called are candidates too, last.
         """
         self._earlier = earlier
         self._finder = finder
@@ -221,12 +222,12 @@ class Candidates:
 
     @property
     def all(self) -> FunctionList:
-        """Every function that was ever on offer; a name means the same API all through."""
+        """Every function that was ever available; a name keeps its API for the whole solve."""
         return self._all
 
     @property
     def available(self) -> tuple[Function, ...]:
-        """The functions on offer now."""
+        """The functions that are available now."""
         by_id = {function.api.id: function for function in self._all}
         return tuple(by_id[api_id] for api_id in self._shown)
 
@@ -260,7 +261,7 @@ class Candidates:
         return [one.hit for one in rerank(hits, text, self._finder.match)]
 
     def _called_before(self, offered: Collection[str]) -> list[RetrievedApi]:
-        """Return the hits for what earlier runs called and is not ``offered``, the last run's first."""
+        """Return hits for APIs that earlier runs called and ``offered`` lacks, the last run's first."""
         found: dict[str, RetrievedApi] = {}
         for run in reversed(self._earlier):
             called = {call.api_id for call in run.calls}
@@ -277,11 +278,11 @@ class Candidates:
         return self.fits and made < self._most
 
     def all_failed(self, failed: Collection[str]) -> bool:
-        """Whether all that is on offer has failed (API ids)."""
+        """Whether all available APIs have failed (API ids)."""
         return bool(self._shown) and all(api_id in failed for api_id in self._shown)
 
     def again(self, worked: Collection[str], failed: Collection[str], reason: str) -> bool:
-        """Search for what is left of the task and offer what is found; say whether there is any.
+        """Search for the rest of the task and add the hits; return whether there are any.
 
         ``worked`` and ``failed`` are ids of called APIs; what failed goes, what worked stays, and
         what was not called stays where there is room.
@@ -303,7 +304,7 @@ class Candidates:
         return True
 
     def search_for(self, part: str, stays: Collection[str], reason: str) -> bool:
-        """Search for what nothing on offer does; say whether that helped.
+        """Search for what no available function does; return whether that helped.
 
         What is found takes the last places but those of the ids in ``stays``, so that every other
         function keeps its number. ``reason`` is kept with the search.
@@ -328,7 +329,7 @@ class Candidates:
         return True
 
     def for_part(self, part: str) -> tuple[Function, ...]:
-        """Search for a subtask; return what to offer for it, which is what is offered where none is found."""
+        """Search for a subtask; return its candidates, or the available ones without a hit."""
         wide = max(MOST_RERANKED, self._limit) if self._wider else self._limit
         found = self._finder.search(self._hints.query(part), wide, category=self._category)
         hits = self._ordered(found.hits, part)[: self._limit]
@@ -340,7 +341,7 @@ class Candidates:
         return tuple(by_id[hit.api.id] for hit in hits)
 
     def keep(self, api_ids: Collection[str]) -> None:
-        """Offer these first, which were offered for subtasks, then what is offered now."""
+        """Put the candidates of subtasks first, then those that are available now."""
         known = {function.api.id for function in self._all}
         first = [one for one in dict.fromkeys(api_ids) if one in known]
         self._shown = tuple(dict.fromkeys([*first, *self._shown]))[: self._room]

@@ -1,11 +1,12 @@
-"""The agent of every chat model: what the model is asked at a node, and what its reply comes to.
+"""Conversation format of chat models: the request at a node, and the action of its reply.
 
 Until a call has succeeded a reply is a call, or ``no_function_fits``: small models, left free,
 write their calls as prose. The matcher says which words of the task no call has served yet
 (``coverage``): while there are any, a reply is a call for them. A model that chooses for itself
 (without the aid ``match``) may begin with ``no_function_fits`` all the same. Only when no need is
-open may the model say that it is done, and the answer is written (``answering``): in a conversation of
-its own, or in place by a model that was trained to. Models differ by their ``ChatModel``, never by their agent.
+open may the model say that it is done, and the answer is written (``answering``): in a conversation
+of its own, or in place by a model that was trained to. Models differ by their ``ChatModel``, never
+by their agent.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _PROBE_TOKENS = 16
 
 
 class ChatAgent:
-    """See the module. ``prior`` is the matcher, None where there is none."""
+    """See the module. ``prior`` is the matcher, None without one."""
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class ChatAgent:
     def propose(
         self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
     ) -> Action | str:
-        """Return the next move; see ``Format.propose``."""
+        """Return the next action; see ``Format.propose``."""
         if (move := view.planned) is not None:
             return replace(move, about=view.task) if view.whole else move
         asking = _Asking(self, view, max_tokens, stop, meter)
@@ -248,7 +249,7 @@ class _Asking:
             self._most = max(1, min(self._most, SUBTASK_CALLS - len(view.path)))
 
     def move(self) -> Action | str:
-        """Return the next move."""
+        """Return the next action."""
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
         left = coverage.open_subtasks(self._needs, view.path, view.failed)
@@ -378,7 +379,7 @@ class _Asking:
     def _call_or_answer(self) -> Action | str:
         """Return a further call where the model wants one, else the answer.
 
-        A call that cannot be made is sent back once: it is a wish to go on, not an answer, unless
+        A call that cannot be made is sent back once: it asks to continue and is no answer, unless
         the matcher sees that every need is served.
         """
         self._view = self._agent.switches.before_choice(self._view, self._write)
@@ -419,7 +420,7 @@ class _Asking:
         return self._read(reply, expected.calls)
 
     def part_move(self) -> Action | str:
-        """Return the next move of a subtask."""
+        """Return the next action of a subtask."""
         return conversation.next_subtask_action(
             self._view, self._needs, self.move, conversation.give_up_action
         )

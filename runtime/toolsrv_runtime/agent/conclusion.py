@@ -1,9 +1,9 @@
 """Conclude a solve: verify its answer on request, and derive status, answer and reason.
 
 Verification: the model reads task, answer and evidence again and may reject once. A rejection makes
-the Finish call fail, so the search continues below it. Where no verdict can be had (a budget is over,
-the prompt does not fit, the engine fails) the answer stands, and the outcome says so. Concluding is
-pure, except that the task hints name uncovered parts where the model does not.
+the Finish call fail, so the search continues below it. Where no judgement can be made (a budget is
+over, the prompt does not fit, the engine fails) the answer stands, and the outcome says so.
+Concluding is pure, except that the task hints name uncovered parts where the model does not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Concurrency of a solve: blocking work in threads, cancellation, and concurrent calls of one reply.
+"""Concurrency of a solve: blocking work in threads, cancellation, and the calls of one reply.
 
 The search acts on one call after the other, one node each. The further calls of a reply are started
-with the first, and their results are taken when their nodes are reached. Budget, policy and the limit
-of failures hold as for sequential calls. A call that needs consent, or that the policy blocks because
-response text has entered the run, is not sent ahead.
+with the first, and their results are taken when their nodes are reached. Budget, policy and the
+limit of failures hold as for sequential calls. A call that needs consent, or that the policy blocks
+because response text has entered the run, is not sent ahead.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ class _Started:
 class ConcurrentCalls:
     """Calls of one solve that were started before the search reached them; close it at the end.
 
-    ``call`` makes one; ``chances`` returns how many calls of an API may fail before it is left alone.
+    ``call`` makes one; ``chances`` returns how many calls of an API may fail before it is left
+    alone.
     """
 
     def __init__(self, call: MakeCall, budget: Budget, chances: Callable[[Api], int]) -> None:

@@ -1,9 +1,9 @@
 """Conversations of a search path: chat requests, actions read from replies, and subtasks.
 
 Builds the messages and tools of a path, and what the next reply may be. Turns the calls of a reply
-into actions, and the end of a path into an answer or a give-up. For task decomposition it writes the
-request for subtasks and reads them: a subtask is data of a model, so it is capped, and dropped where it
-states a value that the task does not. Pure; calls no model.
+into actions, and the end of a path into an answer or a give-up. For task decomposition it writes
+the request for subtasks and reads them: a subtask is data of a model, so it is capped, and dropped
+where it states a value that the task does not. Pure; calls no model.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def next_subtask_action(
     move: Callable[[], Action | str],
     give_up: Callable[[str], Action],
 ) -> Action | str:
-    """Return the next move of a subtask: ``move``'s, or its end where its calls are used up.
+    """Return the next action of a subtask: ``move``, or its end where its calls are used up.
 
     A subtask is solved once the matcher sees that all of its ``needs`` are served; where it sees
     none, once the model wants no further call.
@@ -160,7 +160,7 @@ def next_subtask_action(
 
 
 def end_subtask(view: History) -> Action:
-    """Return the move that ends a subtask: a thought, no call."""
+    """Return the action that ends a subtask: a thought, no call."""
     return Action(f"done: {view.task}", "", "")
 
 
@@ -179,9 +179,8 @@ def _invents(part: str, task: str) -> bool:
 class StepRequest:
     """What is asked at a node of the search.
 
-    ``note`` is said by the
-    user at the end, after ``rejected``, the reply that it sends back ("" for none). ``several``: the
-    model may make several calls in one reply.
+    ``note`` is said by the user at the end, after ``rejected``, the reply that it sends back (""
+    for none). ``several``: the model may make several calls in one reply.
     """
 
     view: History
@@ -193,7 +192,7 @@ class StepRequest:
     several: bool = False
 
     def documents(self) -> list[list[str]]:
-        """Return the view's functions as JSON, each in all its forms."""
+        """Return the functions of a history as JSON, each in all its forms."""
         return [[_dumped(one) for one in tool_forms(each)] for each in self.view.functions]
 
     def observations(self) -> list[str]:
@@ -255,7 +254,7 @@ def step_call(step: Step, number: int) -> ToolCall:
 
 
 def action_call(move: Action, number: int) -> ToolCall:
-    """Return a move's call, with an id that ``number`` determines."""
+    """Return the call of an action, with an id that ``number`` determines."""
     return ToolCall(move.function, move.parsed, call_id(number))
 
 
@@ -289,7 +288,7 @@ def group_subtasks(
 
 
 def first_action(calls: Sequence[ToolCall], text: str, path: Sequence[Step], most: int) -> Action:
-    """Return the first new call of a reply as a move, with at most ``most - 1`` others as ``also``.
+    """Return the first new call of a reply as an action, with at most ``most - 1`` others as ``also``.
 
     Identical calls count once, and one that stands on the path is left out, unless nothing is left
     then: the reply's first call counts. ``no_function_fits`` beside calls says nothing.

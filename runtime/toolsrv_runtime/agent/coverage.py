@@ -1,10 +1,11 @@
-"""Coverage of a task by calls, as the matcher scores it: subtasks, their candidates, their arguments.
+"""Coverage of a task by calls, scored by the matcher: subtasks, candidates, arguments.
 
 The matcher is a trained cross-encoder (``toolsrv_registry.matcher``). For each candidate it returns
-the log-odds that the task asks for it, and the words of the task that do. A subtask is such a run of
-words with the candidates that serve it. ``ArgumentReader`` finds the words of the task, or of earlier
-results, that are a call's arguments; they are given to the model as a hint. ``MatcherHints`` reports
-the uncovered subtasks. Knows no words of any language, and calls no language model.
+the log-odds that the task asks for it, and the words of the task that do. A subtask is such a run
+of words with the candidates that serve it. ``ArgumentReader`` finds the words of the task, or of
+earlier results, that are a call's arguments; they are given to the model as a hint.
+``MatcherHints`` reports the uncovered subtasks. Knows no words of any language, and calls no
+language model.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class HasMatcher(Protocol):
     """Who has the matcher: a retriever, or the matcher alone."""
 
     def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
-        """See ``Prior.match``."""
+        """See ``Reranker.match``."""
 
 
 def find_subtasks(
@@ -116,7 +117,7 @@ def find_subtasks(
 
 
 def shortlist(task: str, functions: Sequence[Function], prior: Reranker) -> tuple[Function, ...]:
-    """Return the functions that the matcher does not rule out, best first, ``LEAST`` at least.
+    """Return the functions that the matcher does not rule out, best first, ``MIN_CANDIDATES`` at least.
 
     Of eight candidates three are left, and with them all calls that 92 % of 156 tasks need; the
     retriever's first five have those of 83 %.
@@ -153,8 +154,8 @@ def open_subtasks(
 ) -> tuple[Subtask, ...]:
     """Return the needs that no successful call on a path serves and that are worth trying still.
 
-    ``failed`` are the steps that failed anywhere in the search. A repeated call brings nothing new: it
-    serves no need, but counts as an attempt.
+    ``failed`` are the steps that failed anywhere in the search. A repeated call brings nothing new:
+    it serves no need, but counts as an attempt.
     """
     wanted = tuple(wanted)
     left = [step for step in path if step.move.function != FINISH]

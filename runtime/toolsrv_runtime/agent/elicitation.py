@@ -1,7 +1,7 @@
 """Elicit from a person the argument values that a call requires and that nobody has given.
 
-Each parameter of an API is asked for once in a solve. A call whose value another function may return
-is postponed first. How the person is asked is not known here.
+Each parameter of an API is asked for once in a solve. A call whose value another function may
+return is postponed first. How the person is asked is not known here.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Shrinks in this order: responses are condensed, the oldest first and the latest last; function
 documents are shortened, from the least relevant up; then they are left out, all but the first. Each
-reduction is noted. A local model measures the prompt; the limit of a remote model is learnt from its
-refusals and kept for the next task. Writes no messages.
+reduction is noted. A local model measures the prompt; the limit of a remote model is learnt from
+its refusals and kept for the next task. Writes no messages.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def fit_prompt(
 
 
 def shortest_shape(documents: Sequence[Sequence[str]], observations: Sequence[str]) -> PromptShape:
-    """Return the last shape that ``fit`` tries."""
+    """Return the last shape that ``fit_prompt`` tries."""
     shape = PromptShape(tuple(forms[0] for forms in documents), tuple(observations))
     for smaller in _smaller(shape, documents):
         shape = smaller

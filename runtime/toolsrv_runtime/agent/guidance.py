@@ -5,13 +5,13 @@ decides nothing and the model chooses for itself.
 
 Missing arguments: a required argument is missing where two judges agree. The matcher
 (``toolsrv_registry.matcher``) finds its value nowhere, and ``evidence`` cannot trace what the model
-wrote to the task, to the person's answers or to a result. Where the matcher sees another value in the
-task, or rules the function out, the call is refused instead of asked about. Choices (allowed values,
-yes or no) and defaults are the model's to make.
+wrote to the task, to the person's answers or to a result. Where the matcher sees another value in
+the task, or rules the function out, the call is refused instead of asked about. Choices (allowed
+values, yes or no) and defaults are the model's to make.
 
-Small talk: greetings, thanks and questions about toolsrv or today's date are described as functions,
-so that the matcher can score them against a task. Any other task that no function serves is given up:
-world knowledge is never an answer. Calls no model.
+Small talk: greetings, thanks and questions about toolsrv or today's date are described as
+functions, so that the matcher can score them against a task. Any other task that no function serves
+is given up: world knowledge is never an answer. Calls no model.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ ABSENT_PROBABILITY = 0.5
 """Probability of "nowhere" from which on the matcher says that a value is missing.
 
 Of the 790 required arguments of the 564 right calls of tasks_open and tasks_fresh three that cannot
-be traced have it, or no likely words (``SOMEWHERE``): one of them, a feast's country, is really not told. Of the 30 values that
-missing_values leaves out 22 are seen.
+be traced have it, or no likely words (``PRESENT_PROBABILITY``): one of them, a feast's country, is
+really not told. Of the 30 values that missing_values leaves out 22 are seen.
 """
 
 PRESENT_PROBABILITY = 0.25
@@ -96,8 +96,8 @@ def missing_arguments(
 ) -> tuple[str, ...]:
     """Return the keys of the required arguments that nobody has given, in the function's order.
 
-    Of those that a person was ``asked`` for before it is known that the task does not say them. None
-    where the matcher is silent, or does not see that the task asks for the function.
+    Of those that a person was ``asked`` for before it is known that the task does not say them.
+    None where the matcher is silent, or does not see that the task asks for the function.
     """
     api = function.api
     required = {one.name for one in api.required}
@@ -128,9 +128,9 @@ def contradicted_arguments(
 
     A model whose call failed likes to try it with another number, or to call something else with
     values of its own. Two judges again: the value cannot be traced, and the matcher sees another
-    number for the argument in the task, or rules the function out. Not doubted are a number of the same
-    digits (250 g of "0.25 kg"), and dates where the task says none in full: they are counted ("in 3
-    weeks").
+    number for the argument in the task, or rules the function out. Not doubted are a number of the
+    same digits (250 g of "0.25 kg"), and dates where the task says none in full: they are counted
+    ("in 3 weeks").
     """
     suspects = {
         key: parameter
@@ -296,7 +296,8 @@ with no function that fits better.
 SMALL_TALK_LOG_ODDS_NO_HITS = -2.0
 """The same where the retriever finds nothing near the task: "hi" is like nothing in a catalog.
 
-With ``SURELY`` 43 of 48 greetings and questions about the assistant are taken for talk, and one of 19 tasks.
+With ``FUNCTION_LOG_ODDS_NO_HITS`` 43 of 48 greetings and questions about the assistant are taken
+for talk, and one of 19 tasks.
 """
 
 FUNCTION_LOG_ODDS_NO_HITS = 0.0
@@ -379,18 +380,18 @@ AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
-``match``: for a need only functions are offered that the matcher finds to serve it, and the model
-cannot begin by saying that none fits; ``exclude``: an identical call on a path is not made again;
-``check``: an answer is checked against the results and written again once; ``decline``: a task for
-which the matcher sees no function is given up without asking the model; ``shortlist``: candidates
-that the matcher rules out are not shown; ``values``: the model is told which words of the task the
-matcher takes for which argument; ``ask``: a person is asked for values that nobody gave, where
-without it the model makes them up.
+``match``: for a subtask only functions are available that the matcher finds to serve it, and the
+model cannot begin by saying that none fits; ``exclude``: an identical call on a path is not made
+again; ``check``: an answer is checked against the results and written again once; ``decline``: a
+task for which the matcher sees no function is given up without asking the model; ``shortlist``:
+candidates that the matcher rules out are not shown; ``values``: the model is told which words of
+the task the matcher takes for which argument; ``ask``: a person is asked for values that nobody
+gave, where without it the model makes them up.
 """
 
 
 class Guidance:
-    """The matcher's part of one solve, aid by aid; ``prior`` None: there is no matcher."""
+    """The matcher's decisions in one solve, one method per aid; ``prior`` None: no matcher."""
 
     def __init__(self, prior: Reranker | None, aids: frozenset[str]) -> None:
         self.prior = prior
@@ -409,7 +410,7 @@ class Guidance:
         return coverage.find_subtasks(view.task, view.functions, self.prior)
 
     def shown(self, view: History) -> History:
-        """Return the view with the functions that the model is shown."""
+        """Return the history with the functions that the model is shown."""
         if self.prior is None or "shortlist" not in self._aids:
             return view
         called = {step.move.function for step in (*view.path, *view.tried, *view.earlier)}
@@ -418,7 +419,7 @@ class Guidance:
         return replace(view, functions=(*kept, *also))
 
     def declines(self, view: History) -> bool:
-        """Whether the matcher sees nothing on offer that serves any of the task, of what still may.
+        """Whether the matcher finds no available function that serves any of the task, of what still may.
 
         A function whose calls failed too often may not.
         """

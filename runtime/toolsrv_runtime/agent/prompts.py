@@ -173,7 +173,7 @@ def make_tool(
 
 
 def no_function_fits_tool() -> Tool:
-    """Return the tool that ends an attempt for which nothing offered is of use."""
+    """Return the tool that ends an attempt for which no candidate is of use."""
     reason = {"type": "string", "maxLength": 200, "description": "What is missing, in a few words."}
     return make_tool(
         NO_FUNCTION_FITS,
@@ -186,8 +186,8 @@ def no_function_fits_tool() -> Tool:
 def _numeric(schema: dict[str, Any], parameter: Parameter | None) -> dict[str, Any]:
     """Return the schema of ToolBench's NUMBER as a number, unless its example is a code.
 
-    Providers declare ZIP codes as NUMBER too, and only an example shows it. Left the choice, small models
-    write numbers as texts with units and signs.
+    Providers declare ZIP codes as NUMBER too, and only an example shows it. Left the choice, small
+    models write numbers as texts with units and signs.
     """
     if schema.get("type") != ["number", "string"] or parameter is None:
         return schema
@@ -293,7 +293,7 @@ def comparison_question(first: Step, second: Step) -> str:
 
 
 def prefers_first(reply: Completion) -> bool:
-    """Whether a reply to ``which`` ends with an A (spec: formats 5.2)."""
+    """Whether a reply to ``comparison_question`` ends with an A (spec: formats 5.2)."""
     return reply.text.strip().lower().endswith("a")
 
 

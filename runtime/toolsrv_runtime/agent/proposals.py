@@ -1,8 +1,8 @@
 """Ask the format for the next action at a node, and for a closing answer when a budget ends.
 
 Builds the history of a path, searches for other candidates where those available fail, and keeps
-track of the current subtask. Closing writes one answer from what is known, in one further model call;
-where no call succeeded there is none, and a stop by the user ends the search at once.
+track of the current subtask. Closing writes one answer from what is known, in one further model
+call; where no call succeeded there is none, and a stop by the user ends the search at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONSENT = (
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A subtask that begins behind the first ``before`` calls of a path, and what is offered for it."""
+    """A subtask that begins after the first ``before`` calls of a path, and its candidates."""
 
     text: str
     before: int
@@ -115,7 +115,7 @@ class ActionProposer:
         )
 
     async def think(self, node: Node) -> Action | str:
-        """Return the next move at ``node``, or why there is none.
+        """Return the next action at ``node``, or the reason for none.
 
         Raises:
             TaskTooLongError: the task does not fit the model's context.
@@ -137,7 +137,7 @@ class ActionProposer:
         return move
 
     def planned(self, node: Node) -> Action | None:
-        """Return the next call of the reply that ends at ``node``; see ``View.planned``."""
+        """Return the next call of the reply that ends at ``node``; see ``History.planned``."""
         view = self.view(node)
         return (view if self._part is None else self._part.view(view)).planned
 
@@ -274,8 +274,8 @@ class ActionProposer:
     async def _search_again(self) -> None:
         """Search for other candidates when all failed, or after a path gave up, if it may.
 
-        Not once a person has declined a call: what is found could do the same as that call. Nor once
-        nobody gave a value: other functions need it too.
+        Not once a person has declined a call: what is found could do the same as that call. Nor
+        once nobody gave a value: other functions need it too.
         """
         if any(step.declined or step.unanswered for step in self._state.ledger.steps.values()):
             return
@@ -301,10 +301,10 @@ class ActionProposer:
         return any(part in about or about in part for about in declined)
 
     async def _search_uncovered(self, missing: Sequence[str], reason: str = _UNSERVED) -> bool:
-        """Search for the parts that nothing on offer serves; say whether there is more now.
+        """Search for the parts that no candidate serves; return whether there are new candidates.
 
-        What was called stays on offer where something better than it is sought, and the first part
-        for which something is found is enough.
+        A called function stays available where something better than it is sought, and the first
+        part for which something is found is enough.
         """
         offer, found = self._state.offer, False
         for part in missing:

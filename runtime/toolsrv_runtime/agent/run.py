@@ -1,10 +1,10 @@
 """Run one solve, or several solves of one task that vote.
 
-The search is a pure generator that yields effects; ``Run`` has ``ActionProposer`` and ``CallExecutor``
-carry them out, and always ends with an outcome. Votes share one engine, one budget, the results of
-identical calls and a person's answers to identical questions. The best status wins, then the answer
-whose values most of the others state; values are compared as the evidence check reads them, without
-those of the task.
+The search is a pure generator that yields effects; ``Run`` has ``ActionProposer`` and
+``CallExecutor`` carry them out, and always ends with an outcome. Votes share one engine, one
+budget, the results of identical calls and a person's answers to identical questions. The best
+status wins, then the answer whose values most of the others state; values are compared as the
+evidence check reads them, without those of the task.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Run:
         return ""
 
     def _refusal(self, wish: Effect) -> str:
-        """Return why a wish is not granted any more; what a reply says already is carried out."""
+        """Return why an effect is refused by the budget; calls of a finished reply are executed."""
         match wish:
             case Think() | Compare() | Decompose() | BeginSubtask():
                 if self._state.unanswered and self._asking.gave_up:

@@ -319,12 +319,12 @@ def _used_up(limit: int, what: str) -> str:
 
 @dataclass(slots=True)
 class RunState:
-    """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
+    """One solve; nothing of it is shared with another. ``outer`` is the user's cancellation.
 
-    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model
-    took back on a second reading. ``given`` are the values that a person gave, ``unanswered`` the
-    questions that nobody answered, and ``postponed`` those that were not put, by API, as another
-    call might tell.
+    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the
+    model took back on a second reading. ``given`` are the values that a person gave, ``unanswered``
+    the questions that nobody answered, and ``postponed`` those that were not put, by API, as
+    another call might tell.
     """
 
     task: str

@@ -1,10 +1,11 @@
-"""Switches of a solve (``options.SWITCHES``) as hooks of the agent: conditions, disclosure, self-check.
+"""Switches of a solve (``options.SWITCHES``): conditions, progressive disclosure, self-check.
 
 ``constraints``: the model lists the conditions that a task sets, and each result and the answer are
 checked against them; only a broken condition has a consequence. ``progressive``: before a call the
-model reads names and one-line descriptions, and only the functions that it selects are documented in
-full. ``self-check``: the model compares its draft with the results once; a correction counts where no
-more of it is untraced than of the draft. ``plan`` changes the search (``search.dfsdt``) and is no hook.
+model reads names and one-line descriptions, and only the functions that it selects are documented
+in full. ``self-check``: the model compares its draft with the results once; a correction counts
+where no more of it is untraced than of the draft. ``plan`` changes the search (``search.dfsdt``)
+and is no hook.
 """
 
 from __future__ import annotations
@@ -327,7 +328,7 @@ class Switches:
     def before_call(
         self, view: History, expected: ReplyConstraints, ask: Ask
     ) -> tuple[History, ReplyConstraints]:
-        """Return view and expectation of a call that is to be made."""
+        """Return history and reply constraints of a required call."""
         view = self._with_conditions(view, ask)
         if "progressive" in self._on:
             offered = [one for one in view.functions if one.name in expected.names]
@@ -338,7 +339,7 @@ class Switches:
         return view, expected
 
     def before_choice(self, view: History, ask: Ask) -> History:
-        """Return the view of a choice between a call and the answer; no functions: the answer."""
+        """Return the history of a choice between a call and the answer; no functions: the answer."""
         if view.open_parts == ():
             return view
         view = self._with_conditions(view, ask)
@@ -347,7 +348,7 @@ class Switches:
         return replace(view, functions=select_functions(view, view.functions, ask, needed=False))
 
     def _with_conditions(self, view: History, ask: Ask) -> History:
-        """Return a view with the task's conditions, and which of them the last result breaks."""
+        """Return a history with the task's conditions and those that the last result breaks."""
         if "constraints" not in self._on:
             return view
         whole = view.whole or view.task

@@ -1,1 +1,1 @@
-"""From an API and arguments to a response with its provenance."""
+"""API calls: arguments, policy, request, exchange, result, recordings and simulation."""

@@ -1,7 +1,7 @@
 """Resolve hosts to checked addresses; a connection is made to nothing else.
 
-Private, loopback, link-local, multicast, carrier and metadata addresses are refused in every spelling,
-also wrapped in IPv6, unless a person named the host as their own. Knows nothing of HTTP.
+Private, loopback, link-local, multicast, carrier and metadata addresses are refused in every
+spelling, also wrapped in IPv6, unless a person named the host as their own. Knows nothing of HTTP.
 """
 
 from __future__ import annotations

@@ -56,8 +56,9 @@ NO_TERMS = Terms()
 class ApiOrigin:
     """Where an API belongs: its catalog, and its provider's page ("" when none is known).
 
-    ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
-    ``waiting``: a changed text of the API waits to be accepted. ``terms`` are its provider's.
+    ``schema`` says what of a response is worth keeping (``compress.filter_by_schema``), None where
+    nothing is known. ``waiting``: a changed text of the API waits to be accepted. ``terms`` are its
+    provider's.
     """
 
     catalog: str = ""
@@ -96,9 +97,9 @@ class Network:
     ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
     a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
     servers, None where their tools cannot be called. ``fixed`` returns what is sent with each call
-    of a catalog; it may raise a DataError. ``known`` returns ``auth.ANY_SECRET`` for each key that
-    there is, without looking at it; None leaves that to ``keys``. ``tokens`` keeps access tokens for
-    other processes.
+    of a catalog; it may raise a DataError. ``known`` returns ``credentials.ANY_SECRET`` for each
+    key that there is, without looking at it; None leaves that to ``keys``. ``tokens`` keeps access
+    tokens for other processes.
     """
 
     transport: httpx.AsyncBaseTransport
@@ -131,7 +132,7 @@ class Caller:
         network: Network | None = None,
         home: Callable[[Api], ApiOrigin] = unknown_origin,
     ) -> None:
-        """Take the worlds: ``transports`` answer as ``source``, the network as ``live``.
+        """Take the backends: ``transports`` answer as ``source``, the network as ``live``.
 
         ``timeout`` is short for limits that differ in their seconds only.
         """
@@ -252,7 +253,7 @@ class Caller:
         return allowed and credentials.has_credentials(api, host, keys)
 
     def lacks(self, api: Api) -> str:
-        """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
+        """Return what a call of this API lacks of credentials, as ``missing_credentials``; "" for nothing.
 
         Nothing where its host is not called over the network, or the policy denies it. Blocks while
         the keys do.

@@ -1,9 +1,9 @@
 """Compress a JSON response to a budget of tokens or characters; the result stays valid JSON.
 
-A response that fits is shown whole. Else only the keys that the API's response schema names are kept,
-where there is a schema (ToolLLM, A.2). What is still too long is shortened: keys before values, long
-lists sampled, long texts cut in the middle. Sizes are counted no further than needed, so shortening
-costs O(length of the result). Pure.
+A response that fits is shown whole. Else only the keys that the API's response schema names are
+kept, where there is a schema (ToolLLM, A.2). What is still too long is shortened: keys before
+values, long lists sampled, long texts cut in the middle. Sizes are counted no further than needed,
+so shortening costs O(length of the result). Pure.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _INSIDE = 80
 def shorten_json(value: Any, room: int, depth: int = 0) -> str:
     """Return a value as JSON of at most ``room`` characters, whole if it fits.
 
-    Where there is less room than a value's shortest form needs (``sizes.least``), that stands.
+    Where there is less room than a value's shortest form needs (``min_json_size``), that stands.
     The time grows with the room, not with the value.
     """
     if isinstance(value, str):

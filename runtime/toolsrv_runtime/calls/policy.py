@@ -1,10 +1,10 @@
 """Policy of calls: which calls are allowed, denied, or need a person's consent.
 
 The policy decides, never the model. GET and HEAD to the catalog's own hosts are allowed; all else
-needs a person's rule, or consent to that one call. A paid API needs consent of its own, whatever its
-method: a rule that allows it says ``PAID`` in the method's place, and ``*`` does not include it. Once
-the text of a response has entered a run, rules no longer replace consent. Knows nothing of how a call
-is made.
+needs a person's rule, or consent to that one call. A paid API needs consent of its own, whatever
+its method: a rule that allows it says ``PAID`` in the method's place, and ``*`` does not include
+it. Once the text of a response has entered a run, rules no longer replace consent. Knows nothing of
+how a call is made.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Decision = Literal["allow", "ask", "deny"]
 class PolicyRule:
     """What a person's setting says of some calls.
 
-    ``method`` is ``*`` for all methods, or ``PAID``; ``host`` and ``catalog`` are empty where the rule holds for all.
-    ``host`` is in canonical form (``canonical_host``), ``port`` None for every port. Catalogs are
-    compared without regard to case.
+    ``method`` is ``*`` for all methods, or ``PAID``; ``host`` and ``catalog`` are empty where the
+    rule holds for all. ``host`` is in canonical form (``canonical_host``), ``port`` None for every
+    port. Catalogs are compared without regard to case.
     """
 
     verdict: Decision

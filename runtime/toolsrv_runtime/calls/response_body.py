@@ -261,7 +261,8 @@ class EncodingError(Exception):
 class ParsedBody:
     """What was read: the JSON value or the text, and what is wrong with it.
 
-    Of bytes that are no text (``binary``) ``value`` says size and media type, and ``file`` has them.
+    Of bytes that are no text (``binary``) ``value`` says size and media type, and ``file`` has
+    them.
     """
 
     value: Any

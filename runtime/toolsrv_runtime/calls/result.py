@@ -1,8 +1,8 @@
-"""Result of a call: its kind, its response, the consent it needs, and large responses in part files.
+"""Result of a call: kind, response, required consent, and large responses in part files.
 
 ``ResultKind`` is a closed list. ``CallResult`` is shared by every backend that answers calls.
-``CallReadiness`` says before a call whether it can be made. A response that is too large for memory is
-written to a part file while it arrives (``Spool``). Knows nothing of requests or policies.
+``CallReadiness`` says before a call whether it can be made. A response that is too large for memory
+is written to a part file while it arrives (``Spool``). Knows nothing of requests or policies.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ async def read_or_spool(
 ) -> tuple[bytes, Spooled | None, bool]:
     """Return a body of up to ``limit`` bytes, or the part file that a larger one was written to.
 
-    The third value says that the bytes are only the beginning of a body that is not written: a text,
-    or one that is known to be larger than the spool's limit.
+    The third value says that the bytes are only the beginning of a body that is not written: a
+    text, or one that is known to be larger than the spool's limit.
 
     Raises:
         SpoolError: it grew larger than the spool's limit, repeats one of ``hidden``, or cannot be
@@ -214,8 +214,8 @@ class CallReadiness:
     """What a call has.
 
     ``callable``: by itself, or once a person says yes, which ``asks`` tells. ``key`` is empty where
-    none is needed; ``lacks`` what is missing, as ``auth.lacking``. ``offline``: this machine
-    answers. ``calls_left`` of the host today, None without a limit.
+    none is needed; ``lacks`` what is missing, as ``credentials.missing_credentials``. ``offline``:
+    this machine answers. ``calls_left`` of the host today, None without a limit.
     """
 
     callable: bool
@@ -307,12 +307,13 @@ class CallResult(BaseModel):
 
     ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
-    says what to do next, or that a call went well without the key that it asks for, ``page`` where to subscribe, ``retry_after`` how many seconds the host
-    asks to be left alone, ``headers`` those of the response that lead on (``location``,
-    ``link``, …), ``files`` what it brought as bytes, ``spooled`` the part file of a response that was
-    too large for memory (who made the call moves or removes it), ``kept`` the files of it that were
-    saved, ``consent`` what a person would have to allow or has declined, and
-    ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
+    says what to do next, or that a call went well without the key that it asks for, ``page`` where
+    to subscribe, ``retry_after`` how many seconds the host asks to be left alone, ``headers`` those
+    of the response that lead on (``location``, ``link``, …), ``files`` what it brought as bytes,
+    ``spooled`` the part file of a response that was too large for memory (who made the call moves
+    or removes it), ``kept`` the files of it that were saved, ``consent`` what a person would have
+    to allow or has declined, and ``nearest`` the recorded arguments that are most like those of a
+    ``replay_miss``.
     """
 
     model_config = ConfigDict(frozen=True)

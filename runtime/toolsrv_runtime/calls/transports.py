@@ -242,7 +242,7 @@ def _as_httpcore(proxy: Proxy, trust: ssl.SSLContext) -> httpcore.Proxy:
 
 
 class _CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to the addresses that ``Addresses`` lets pass, in their order."""
+    """Connects to the addresses that ``AddressResolver`` lets pass, in their order."""
 
     def __init__(self, addresses: AddressResolver) -> None:
         self._addresses = addresses

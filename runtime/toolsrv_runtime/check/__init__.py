@@ -1,1 +1,1 @@
-"""The paper's quality filter: call the catalog's APIs, judge what comes back, keep the results."""
+"""The ToolLLM paper's quality filter: call APIs, classify the replies, store the verdicts."""

@@ -98,7 +98,7 @@ class RecordedReply(BaseModel):
 
 
 class RecordedBackend:
-    """A world that answers from a file. Raises NotFoundError and DataError for a bad file."""
+    """A backend that answers from a file. Raises NotFoundError and DataError for a bad file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -230,7 +230,7 @@ ONLINE = "it is called over the network (--mode live)"
 
 
 def offline_backend(*, timeout: float) -> Backend:
-    """Return the world of the catalog that ships; every other host is left alone."""
+    """Return the backend of the catalog that ships; no other host is called."""
     policy = Policy()
     caller = _offline_caller(policy, timeout)
     return CallerBackend(
@@ -250,7 +250,7 @@ def live_backend(
     paid: Collection[str] = (),
     usage: CallUsage | None = None,
 ) -> Backend:
-    """Return the world of the hosts that these APIs name, and of the catalog that ships.
+    """Return the backend of the hosts that these APIs name, and of the catalog that ships.
 
     RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
     ``own`` are a person's own hosts: at any address and over plain HTTP, as in other calls.
@@ -289,7 +289,7 @@ def live_backend(
 
 
 def recorded_backend(path: Path) -> Backend:
-    """Return the world of a file that a check recorded.
+    """Return the backend of a file that a check recorded.
 
     Raises:
         NotFoundError, DataError: the file cannot be read.

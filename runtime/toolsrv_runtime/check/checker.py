@@ -1,9 +1,9 @@
 """Run a check of APIs: calls within limits, verdicts, results kept in small batches, progress.
 
-Several APIs are called at once, each host no faster than its rate. A transient fault is retried before
-it counts, and a host that reports too many calls is left alone for as long as it asks. An unreachable
-API is kept only once another host answers after it: when none does, the network is at fault. Knows no
-files and no terminal: results go to ``keep``, progress to ``listen``.
+Several APIs are called at once, each host no faster than its rate. A transient fault is retried
+before it counts, and a host that reports too many calls is left alone for as long as it asks. An
+unreachable API is kept only once another host answers after it: when none does, the network is at
+fault. Knows no files and no terminal: results go to ``keep``, progress to ``listen``.
 """
 
 from __future__ import annotations
@@ -369,7 +369,7 @@ _PASSING = frozenset({Verdict.SLOW, Verdict.TIMED_OUT, Verdict.UNREACHABLE, Verd
 
 
 def excerpt(reply: ApiReply) -> str:
-    """Return the head of what was said, clean and on one line."""
+    """Return the start of a reply, cleaned and on one line."""
     said: Any = reply.error if reply.failure or reply.body in (None, "") else reply.body
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
     text = text[: 4 * EXCERPT_LIMIT].encode("utf-8", "replace").decode()  # no lone surrogates

@@ -1,10 +1,10 @@
 """Plan of a check: which APIs are called with which sample arguments, and why others are left out.
 
-Pure: catalog entries and earlier checks in, a plan out. The sample depends on the seed and the catalog
-alone, so a check that was stopped continues with the same one. Arguments come from the catalog entry,
-in this order: the provider's default or example, an allowed value, an example in the description, a
-sample of the declared type or of a well-known name. The first two are the provider's; the others are
-guesses, and a reply to a guess proves less. Secrets are never invented.
+Pure: catalog entries and earlier checks in, a plan out. The sample depends on the seed and the
+catalog alone, so a check that was stopped continues with the same one. Arguments come from the
+catalog entry, in this order: the provider's default or example, an allowed value, an example in the
+description, a sample of the declared type or of a well-known name. The first two are the
+provider's; the others are guesses, and a reply to a guess proves less. Secrets are never invented.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def make_plan(
         latest: the checks that are kept, by id and content hash.
         since: ISO time; an API that was checked after it is left out, unless its provider only
             said that it was called too often.
-        refuses: why the world cannot call an API, "" when it can.
+        refuses: why the backend cannot call an API, "" when it can.
         size: take a sample of that many of the APIs that can be called.
         seed: of the sample.
     """

@@ -1,9 +1,9 @@
 """Replies of checked APIs: the backend port, calls through the call machinery, and the verdict.
 
-A ``Backend`` says which APIs it can call and turns a call into an ``ApiReply``. ``judge`` is the quality
-filter of the ToolLLM paper (A.1): pure and total, and nothing that a server sends makes it raise.
-Labels follow ToolBench's server where it has one, and count only where the reply is an error, never
-because of a word in good data. How often APIs are called is decided elsewhere.
+A ``Backend`` says which APIs it can call and turns a call into an ``ApiReply``. ``judge`` is the
+quality filter of the ToolLLM paper (A.1): pure and total, and nothing that a server sends makes it
+raise. Labels follow ToolBench's server where it has one, and count only where the reply is an
+error, never because of a word in good data. How often APIs are called is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ _captured: ContextVar[_Captured | None] = ContextVar("toolsrv_check_heard", defa
 
 
 class CapturingTransport(httpx.AsyncBaseTransport):
-    """Hands everything to another transport and notes headers and failures for ``Called``."""
+    """Hands everything to another transport and notes headers and failures for ``CallerBackend``."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self._inner = inner
@@ -313,7 +313,7 @@ class CapturingTransport(httpx.AsyncBaseTransport):
 
 
 class CallerBackend:
-    """A world that calls: host -> the caller that serves it, over ``Listening`` transports.
+    """Backend that makes calls: host -> its caller, over ``CapturingTransport``.
 
     ``timeout`` is the callers' in seconds. ``secrets`` are taken out of every reply that repeats
     them. ``elsewhere`` says why a host without a caller is not called, ``own`` whether a host and

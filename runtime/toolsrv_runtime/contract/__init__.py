@@ -1,1 +1,1 @@
-"""Ports and plain data that the parts of the runtime share; imports nothing of ours above registry."""
+"""Ports and plain data that the parts of the runtime share; imports nothing above registry."""

@@ -1,7 +1,7 @@
 """Port of a conversation format: from the history of a path to the model's next action.
 
-A format owns prompt text, grammar and the parsing of replies. It calls an engine or a chat model. It
-knows no search trees, API hosts or budgets. All methods block; callers use a worker thread.
+A format owns prompt text, grammar and the parsing of replies. It calls an engine or a chat model.
+It knows no search trees, API hosts or budgets. All methods block; callers use a worker thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FINISH = "Finish"
 
 
 class Reranker(Protocol):
-    """The retriever's view of a piece of text and some APIs."""
+    """Scores of APIs for a piece of text."""
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
@@ -55,12 +55,12 @@ class Action:
     """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
 
     ``about`` is the part of the task that the reply serves, where the format knows it; ``need`` the
-    open part that a model was asked to serve, free to choose the function;
-    ``missing`` the parts that an answer leaves open, ``wanted`` what would serve better than this
-    reply and may be searched for before it counts. A format that reads calls its own way says
-    so: ``target`` is the offered function that is meant where ``function`` is not its name,
-    ``verdict`` what the reply comes to. ``without_calls``: an answer that needs none, to talk with the
-    assistant itself. ``also`` are the further calls of the same reply, in order.
+    open part that a model was asked to serve, free to choose the function; ``missing`` the parts
+    that an answer leaves open, ``wanted`` what would serve better than this reply and may be
+    searched for before it counts. A format that reads calls its own way says so: ``target`` is the
+    available function that is meant where ``function`` is not its name, ``verdict`` what the reply
+    comes to. ``without_calls``: an answer that needs none, to talk with the assistant itself.
+    ``also`` are the further calls of the same reply, in order.
     """
 
     thought: str | None
@@ -77,7 +77,7 @@ class Action:
     need: str = ""
 
     def is_followed_by(self, move: Action) -> bool:
-        """Whether ``move`` is the next call of the reply that this one came in."""
+        """Whether ``move`` is the next call of the reply that holds this action."""
         return bool(self.also) and self.also[0].call == move.call
 
     @property
@@ -107,13 +107,13 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move and what came of it; ``response`` is the API's own value, ``ok`` its success.
+    """An action and its result; ``response`` is the API's own value, ``ok`` its success.
 
-    ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
-    ``down``: the API is out of service, or left alone, whatever it is called with. ``declined``: a
-    person said no to the call, and what it was for is not to be done in another way. ``unanswered``:
-    it lacks a value that nobody gave, and was not made; ``early``: one that another call may tell;
-    ``doubted``: not made because the task says another value.
+    ``repeats`` counts the same call above it on its path: the response is that one's, not a new
+    one. ``down``: the API is out of service, or left alone, whatever it is called with.
+    ``declined``: a person said no to the call, and what it was for is not to be done in another
+    way. ``unanswered``: it lacks a value that nobody gave, and was not made; ``early``: one that
+    another call may tell; ``doubted``: not made because the task says another value.
     """
 
     move: Action
@@ -136,13 +136,12 @@ class History:
     ``answers`` are the questions that a person was asked, with what they said. ``seed`` is the
     solve's, for sampling. ``fits``: the retriever finds something near the task.
 
-    A subtask's view has the subtask as its task, ``whole`` the task that it is of, and ``earlier``
-    the successful steps of other subtasks; its path begins with it. Of a task that goes on from
-    other runs ``before`` has their tasks and answers, oldest first, and ``earlier`` begins with
-    their successful steps. ``open_parts`` are the
-    unsolved subtasks of a plan that was gone through: where there are none the answer is what is
-    left; None without a plan. ``conditions`` are those that the task sets, each a line that
-    may say that the last result breaks it.
+    A subtask's history has the subtask as its task, ``whole`` the task that it is of, and
+    ``earlier`` the successful steps of other subtasks; its path begins with it. Of a task that goes
+    on from other runs ``before`` has their tasks and answers, oldest first, and ``earlier`` begins
+    with their successful steps. ``open_parts`` are the unsolved subtasks of a plan that was gone
+    through: where there are none the answer is what is left; None without a plan. ``conditions``
+    are those that the task sets, each a line that may say that the last result breaks it.
     """
 
     task: str
@@ -216,7 +215,7 @@ class UsageMeter:
         return scores
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: the wish of the caller
+class Interrupted(Exception):  # noqa: N818 - not an error: the caller cancelled
     """Stop was set in the middle of a reply."""
 
 
@@ -236,7 +235,7 @@ class Format(Protocol):
     def propose(
         self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
     ) -> Action | str:
-        """Return the next move, or the reason why the model gave none. Blocks.
+        """Return the next action, or the reason why the model gave none. Blocks.
 
         Raises:
             Interrupted: ``stop`` was set before the reply was complete.

@@ -1,8 +1,8 @@
-"""Ports around a task: ``TaskHints`` for searches and coverage, ``AskValue`` for questions to a person.
+"""Ports around a task: ``TaskHints`` for searches and coverage, ``AskValue`` for elicitation.
 
-``TaskHints`` adds queries to the search for APIs and names the uncovered parts of a task; the default
-adds nothing. A ``Question`` asks for one argument that nobody has given. Its texts come from a
-catalog and are cleaned and capped where it is built. Who asks the person is not known here.
+``TaskHints`` adds queries to the search for APIs and names the uncovered parts of a task; the
+default adds nothing. A ``Question`` asks for one argument that nobody has given. Its texts come
+from a catalog and are cleaned and capped where it is built. Who asks the person is not known here.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TaskHints(Protocol):
         """Return sentences that are appended to the text of the first search."""
 
     def extra_queries(self, task: str) -> Sequence[str]:
-        """Return further queries of the first search: the best hit of each is offered first."""
+        """Return further queries of the first search: the best hit of each comes first."""
 
     def uncovered(
         self, task: str, functions: Sequence[Function], results: Iterable[MadeCall]

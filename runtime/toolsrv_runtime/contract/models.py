@@ -1,10 +1,10 @@
 """Ports to language models: ``Engine`` and ``ChatModel``.
 
 An ``Engine`` continues a prompt inside a grammar. It knows tokens, logits and grammars, and no
-conversations, functions or trees. A ``ChatModel`` replies to a conversation with tools by tool calls
-or text: a local GGUF, an OpenAI-compatible server, an MCP client's model or a script. It knows no
-search trees, APIs or budgets; the agent writes the request and judges the reply. Replies are data:
-nothing in them is executed. All methods block, and may be called from several threads.
+conversations, functions or trees. A ``ChatModel`` replies to a conversation with tools by tool
+calls or text: a local GGUF, an OpenAI-compatible server, an MCP client's model or a script. It
+knows no search trees, APIs or budgets; the agent writes the request and judges the reply. Replies
+are data: nothing in them is executed. All methods block, and may be called from several threads.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ChatRequest:
 class ChatReply:
     """A reply. ``problem`` says what is wrong with it ("" for nothing); ``raw`` is what came.
 
-    A call of a tool that is not offered, or with arguments that are no JSON object, is a problem,
+    A call of a tool that is not available, or with arguments that are no JSON object, is a problem,
     never dropped. ``dialect`` names the syntax in which calls were written, for the record.
     ``cached`` of ``prompt_tokens`` were not evaluated again; ``forced`` of ``generated`` were left
     no choice by a grammar. ``finish`` "length": it broke off at ``max_tokens``.
@@ -219,9 +219,9 @@ class Piece:
 
     ``special`` text comes from a format and may spell control tokens; other text is data (task,
     observation, catalog) whose control tokens stay plain characters. (Words that a vocabulary
-    defines for a format, like `` use #1``, are read as such everywhere; they control nothing.) ``tokens`` are known for
-    text that the engine wrote itself, so that the next prompt repeats them exactly. ``shared``:
-    the prompt up to the end of this piece repeats from task to task.
+    defines for a format, like `` use #1``, are read as such everywhere; they control nothing.)
+    ``tokens`` are known for text that the engine wrote itself, so that the next prompt repeats them
+    exactly. ``shared``: the prompt up to the end of this piece repeats from task to task.
     """
 
     text: str
@@ -246,8 +246,9 @@ class Sampling:
 class Completion:
     """One continuation.
 
-    ``finish``: ``grammar`` (complete, or a stop text of the model's profile was written), ``length`` (``max_tokens`` reached), ``stopped`` (Stop was
-    set). Token counts are per call; ``evaluated`` leaves out the prefix that was already cached.
+    ``finish``: ``grammar`` (complete, or a stop text of the model's profile was written),
+    ``length`` (``max_tokens`` reached), ``stopped`` (Stop was set). Token counts are per call;
+    ``evaluated`` leaves out the prefix that was already cached.
     """
 
     text: str
@@ -313,7 +314,7 @@ class Engine(Protocol):
         """Continue ``prompt`` inside ``grammar`` (llguidance's Lark dialect).
 
         ``excluded`` are complete texts that the reply must not be: where it would be one, another
-        value, name or outcome is chosen, the likeliest (see ``excluding``). ``<[id]>`` in the
+        value, name or outcome is chosen, the likeliest (see ``engine.sampling``). ``<[id]>`` in the
         grammar stands for a token; control tokens are shown in the reply's text, and every token
         that ends a reply in the model's vocabulary ends it and is no part of it.
 

@@ -69,7 +69,7 @@ class LoraAdapter:
 
 @dataclass(frozen=True)
 class BaseFile:
-    """A base model's file: its head and its tensors (``gguf.ReaderTensor``) by name."""
+    """A base model's file: its header and its tensors (``gguf.ReaderTensor``) by name."""
 
     path: Path
     header: GgufHeader
@@ -350,7 +350,7 @@ def is_peft(path: Path) -> bool:
 
 
 def check_adapter_file(path: Path) -> GgufHeader:
-    """Return the head of a GGUF file that is a LoRA adapter.
+    """Return the header of a GGUF file that is a LoRA adapter.
 
     Raises:
         AdapterError: It is something else, or of a kind that is not supported.

@@ -1,8 +1,8 @@
 """Convert a checkpoint folder to one GGUF file, written atomically with the gguf package.
 
-``atomic_file`` writes a large file beside its target and renames it at the end. ``GgufWriter`` writes
-metadata, the list of tensors, then each tensor. A profile may replace the rotary positions and the
-context of ``config.json``.
+``atomic_file`` writes a large file beside its target and renames it at the end. ``GgufWriter``
+writes metadata, the list of tensors, then each tensor. A profile may replace the rotary positions
+and the context of ``config.json``.
 """
 
 from __future__ import annotations
@@ -299,7 +299,8 @@ def convert(
     """Write the checkpoint in ``folder`` as a GGUF file (default: beside it, named after it).
 
     ``profile`` (``toolllama-1``, ``toolllama-2``, one of the folder ``profiles``, a TOML file)
-    decides rotary positions and context instead of ``config.json``. ``force`` replaces a file that is there already.
+    decides rotary positions and context instead of ``config.json``. ``force`` replaces a file that
+    is there already.
 
     Raises:
         CheckpointError: The folder cannot be converted; see ``convert.errors`` for its kinds.

@@ -1,7 +1,7 @@
 """Merge a LoRA adapter into its base model: one GGUF file, written atomically.
 
-Changed tensors are dequantised, summed in float32 and quantised again by the gguf package; all others
-are copied bit by bit. Memory holds one tensor.
+Changed tensors are dequantised, summed in float32 and quantised again by the gguf package; all
+others are copied bit by bit. Memory holds one tensor.
 """
 
 from __future__ import annotations

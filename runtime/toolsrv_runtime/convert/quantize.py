@@ -1,4 +1,4 @@
-"""A GGUF file made smaller by llama.cpp. The file appears whole or not at all."""
+"""Quantise a GGUF file with llama.cpp. The result is written atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors of a checkpoint: weight files, expected names and shapes, and their conversion to GGUF types.
+"""Tensors of a checkpoint: weight files, expected names and shapes, and GGUF types.
 
 Weights come from safetensors or PyTorch files, in one piece or in shards; PyTorch files are read as
 weights only and need torch. llama.cpp stores the rows of queries and keys interleaved within each
@@ -114,7 +114,7 @@ class _Safetensor:
 
 
 _MOST_HEAD = 100_000_000
-"""Bytes of a safetensors file's head; the format's own library takes no more either."""
+"""Bytes of a safetensors file's header; the format's own library takes no more either."""
 
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2}
 

@@ -1,4 +1,4 @@
-"""A tiny LLaMA checkpoint with random weights, for tests and trials: real in every part but size.
+"""Tiny LLaMA checkpoint with random weights, for tests and trials; complete in every part.
 
 Needs no torch. Equal arguments give equal files.
 """

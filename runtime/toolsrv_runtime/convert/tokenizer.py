@@ -1,7 +1,7 @@
 """Tokenizers of checkpoints as GGUF vocabularies: SentencePiece BPE and byte-level BPE.
 
-Reads ``tokenizer.model`` or ``tokenizer.json``, and the added tokens of the other tokenizer files. A
-tokenizer that llama.cpp would not reproduce raises TokenizerError.
+Reads ``tokenizer.model`` or ``tokenizer.json``, and the added tokens of the other tokenizer files.
+A tokenizer that llama.cpp would not reproduce raises TokenizerError.
 """
 
 from __future__ import annotations

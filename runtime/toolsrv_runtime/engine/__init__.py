@@ -1,1 +1,1 @@
-"""What continues a prompt: the Engine port and its implementations."""
+"""Model engines: llama.cpp, and a scripted engine. The port is ``contract.models.Engine``."""

@@ -90,12 +90,13 @@ class Context:
 
     Decodes take their threads from ``cores``.
 
-    ``kv_type`` is how keys and values are stored; all but "f16" need flash attention, for which
-    see ``attention``; ``gpu``: layers lie on a GPU. Without it cells of other sequences make every decode slower: ``carried`` is
-    how many evaluated tokens that is worth for an idle one, None where it costs nothing.
-    ``whole``: the model keeps a state of all that a sequence holds (recurrent and hybrid ones), so
-    a sequence is copied, saved and forgotten only as a whole, and lost by a decode that was broken
-    off. ``adapter``: a LoRA adapter of the model (``open_adapter``), applied in full.
+    ``kv_type`` is how keys and values are stored; all but "f16" need flash attention, for which see
+    ``uses_flash_attention``; ``gpu``: layers lie on a GPU. Without it cells of other sequences make
+    every decode slower: ``carried`` is how many evaluated tokens that is worth for an idle one,
+    None where it costs nothing. ``whole``: the model keeps a state of all that a sequence holds
+    (recurrent and hybrid ones), so a sequence is copied, saved and forgotten only as a whole, and
+    lost by a decode that was broken off. ``adapter``: a LoRA adapter of the model
+    (``open_adapter``), applied in full.
 
     Raises:
         MemoryError: there is no memory for so many cells.
@@ -247,10 +248,10 @@ class Context:
 def most_carried_tokens(model: Any) -> int:
     """Return for how many evaluated tokens the cells of an idle sequence are carried along.
 
-    To look at a cell takes 4 operations for each value of a token's state in each layer, to evaluate
-    a token again 2 for each weight, which run about twice as fast. Few sequences are come back to,
-    so a quarter of what evaluating again would cost is paid. At least 256: 1,100 tokens were measured
-    to cost the whole on the model that ships, 2,200 on one with 150 million weights.
+    To look at a cell takes 4 operations for each value of a token's state in each layer, to
+    evaluate a token again 2 for each weight, which run about twice as fast. Few sequences are come
+    back to, so a quarter of what evaluating again would cost is paid. At least 256: 1,100 tokens
+    were measured to cost the whole on the model that ships, 2,200 on one with 150 million weights.
     """
     width = llama_cpp.llama_model_n_embd(model)
     words = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
@@ -262,8 +263,8 @@ def most_carried_tokens(model: Any) -> int:
 def uses_flash_attention(asked: bool | None, kv_type: KvType, *, gpu: bool) -> bool | None:
     """Return whether flash attention is used: as ``asked``; None leaves it to llama.cpp.
 
-    Where nothing was asked, not on a processor (no ``gpu``): below 64 tokens in a batch llama.cpp's kernel goes
-    through each one's cells singly there and takes 5 to 15 times as long for them.
+    Where nothing was asked, not on a processor (no ``gpu``): below 64 tokens in a batch llama.cpp's
+    kernel goes through each one's cells singly there and takes 5 to 15 times as long for them.
     """
     if asked is None and kv_type == "f16" and not gpu:
         return False
@@ -288,7 +289,7 @@ def has_amx() -> bool:
 class DecodeWork:
     """Parts to be evaluated in this order; ``rows`` are the logits that they ask for, in order.
 
-    ``back`` tokens of the resident sequence are to be forgotten first.
+    ``rollback`` tokens are removed from the end of the resident sequence first.
 
     ``evaluated`` counts the tokens that are done; ``over`` also when Stop ended it or it
     ``failed``. ``sequence`` is the resident one that grows by it, None where none does.

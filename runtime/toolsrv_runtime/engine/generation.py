@@ -1,9 +1,9 @@
 """Generate one reply inside a grammar, and score alternative continuations of a prompt.
 
-Forced tokens are the model's own tokenization of the forced text: llguidance holds back what the next
-token could still merge with. They are evaluated in one batch behind the last sampled token, together
-with draft tokens. Scored options are paths of a tree whose root is the prompt: a token that several
-options begin with is evaluated once, and all branches share batches.
+Forced tokens are the model's own tokenization of the forced text: llguidance holds back what the
+next token could still merge with. They are evaluated in one batch behind the last sampled token,
+together with draft tokens. Scored options are paths of a tree whose root is the prompt: a token
+that several options begin with is evaluated once, and all branches share batches.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ReplyWriter:
     def reply(self, tokens: list[int], room: int, *, head: int = 0) -> Completion:
         """Return the continuation of ``tokens`` by at most ``room`` more.
 
-        The first ``head`` of them begin other prompts too; 0 where that is not known.
+        ``head``: how many of the first tokens other prompts share; 0 where that is unknown.
 
         Raises:
             GrammarError: no text fulfils the grammar, or it refused a token that it had allowed.
@@ -168,7 +168,7 @@ class ReplyWriter:
         return work.rows[0] if work.rows else None
 
     def _take(self, pending: list[int]) -> tuple[list[int], Logits | None]:
-        """Compare what comes with what was guessed: return what is not evaluated, or the row behind.
+        """Compare the sampled tokens with the draft: return those not evaluated, or the next row.
 
         What was guessed wrongly is forgotten before the next decode.
         """

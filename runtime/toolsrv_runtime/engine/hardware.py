@@ -1,10 +1,10 @@
 """Processors of llama.cpp: shared CPU cores, decode threads, and GPU placement of layers.
 
-Reads ggml's registry for backends and devices. llama.cpp computes with OpenMP, whose library keeps a
-team for every thread that ever decoded with several; where all teams together exceed the cores, they
-sleep at barriers instead of spinning, and a token took 6 ms instead of 0.9 on two cores. So parallel
-decodes run on a few dedicated threads, no more than decode at the same time. Thread-safe; does not
-import llama.cpp at import time.
+Reads ggml's registry for backends and devices. llama.cpp computes with OpenMP, whose library keeps
+a team for every thread that ever decoded with several; where all teams together exceed the cores,
+they sleep at barriers instead of spinning, and a token took 6 ms instead of 0.9 on two cores. So
+parallel decodes run on a few dedicated threads, no more than decode at the same time. Thread-safe;
+does not import llama.cpp at import time.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _T = TypeVar("_T")
 
 
 class DecodeThreads:
-    """Crews that wait for work; safe for threads."""
+    """Idle decode threads; safe for threads."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._idle: list[_DecodeThread] = []
 
     def run(self, work: Callable[[], _T], *, alone: bool) -> _T:
-        """Do ``work`` on a crew's thread and return what it returns, or raise what it raises.
+        """Run ``work`` on a decode thread and return what it returns, or raise what it raises.
 
-        ``alone``: it uses all cores, so crews that wait are dismissed, and their teams with them.
+        ``alone``: it uses all cores, so idle decode threads end, and their OpenMP teams with them.
         Returns after the work has ended, also where an interrupt comes meanwhile.
         """
         with self._turn:
@@ -151,8 +151,8 @@ class SharedCores:
     from its core holds up all: on two cores beside a busy process a token takes ten times as long.
     Where the processor time (``cpu``) of decodes falls behind the ``clock``, fewer are lent for a
     while, longer each time that it is still so. Seen only while a call is ``alone``: others of this
-    process wait for the interpreter, and what is decoded with them. Not ``watched`` where a GPU does
-    the work.
+    process wait for the interpreter, and what is decoded with them. Not ``watched`` where a GPU
+    does the work.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class SharedCores:
         self._until = -math.inf
 
     def run(self, work: Callable[[int], _T]) -> _T:
-        """Do ``work``, given a number of threads, when they are free: several are a crew's."""
+        """Run ``work`` with a number of threads when they are free; several use a decode thread."""
         with self.lend() as threads:
             if threads == 1:
                 return work(1)

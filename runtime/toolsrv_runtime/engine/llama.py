@@ -3,7 +3,7 @@
 Shared prefixes are copied between sequences at no cost (``llama_memory_seq_cp``) and never
 evaluated twice; llguidance gives the token mask and the tokens that the grammar forces, which are
 appended without sampling. Calls from several threads are decoded together, or, where the model is
-small, beside each other (``lanes``). Knows nothing about conversations.
+small, beside each other (``pools``). Knows nothing about conversations.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LlamaEngine:
     written; neither it nor a token that it begins in is part of the reply. ``bos`` None does what
     the file says. ``interruptible``: whether Stop breaks off a decode; None decides by size.
 
-    ``states`` keeps the evaluated heads of prompts from one process to the next. A decode gets
+    ``states`` keeps evaluated prompt prefixes from one process to the next. A decode gets
     ``threads`` at most, all at once ``cores`` (default: ``threads``). ``lanes`` is how many caches
     calls share; None decides by size and cores, and takes no more than ``most_lanes``.
 

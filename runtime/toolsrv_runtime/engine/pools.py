@@ -1,10 +1,10 @@
 """Cache pools of a small model: several KV caches, with shared prompt prefixes copied between them.
 
-Without flash attention a token reads all cells of its cache, so calls of a small model slow each other
-down: four trees at once took 1.85 times as long as one after the other. Each pool has a cache of its
-own and a share of the cores. A shared prefix is restored from disk or evaluated once in one pool and
-copied to the others; only prefixes that took long to evaluate are stored. Pools are created when they
-are first needed. Thread-safe.
+Without flash attention a token reads all cells of its cache, so calls of a small model slow each
+other down: four trees at once took 1.85 times as long as one after the other. Each pool has a cache
+of its own and a share of the cores. A shared prefix is restored from disk or evaluated once in one
+pool and copied to the others; only prefixes that took long to evaluate are stored. Pools are
+created when they are first needed. Thread-safe.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.stop import Stop
 
 MIN_STORED_SECONDS = 0.25
-"""A head that is evaluated in less time is not stored."""
+"""Evaluation time below which a prefix is not stored."""
 
 _MIN_PREFIX_TOKENS = 32
 
@@ -34,7 +34,7 @@ def shared_prefix(prompt: Prompt) -> Prompt:
 
 
 class PrefixCache:
-    """Makes heads resident, for one engine; ``owner`` names its model and parameters."""
+    """Makes prompt prefixes resident, for one engine; ``owner`` names model and parameters."""
 
     def __init__(
         self,
@@ -68,19 +68,19 @@ class PrefixCache:
 
 
 _POOLS = 2, 4
-"""Lanes at least and at most: each takes the memory of two paths."""
+"""Minimum and maximum number of cache pools: each takes the memory of two paths."""
 
 REEVALUATION_COST = 1000
-"""Tokens that a call rather evaluates again than share a lane with one more call."""
+"""Re-evaluation cost accepted to avoid sharing a cache pool with one more call (tokens)."""
 
 MIN_COPIED_TOKENS = 64
-"""Tokens that are copied from another lane rather than evaluated again."""
+"""Minimum number of tokens to copy from another pool instead of evaluating them again."""
 
 
 def pool_count(threads: int) -> int:
-    """Return how many lanes a small model gets.
+    """Return the number of cache pools of a small model.
 
-    Two calls in a lane share decodes and look at each other's cells; where calls outnumber cores,
+    Two calls in a pool share decodes and look at each other's cells; where calls outnumber cores,
     that costs less than one more cache that waits for a core.
     """
     least, most = _POOLS
@@ -89,12 +89,12 @@ def pool_count(threads: int) -> int:
 
 _SHORTEST_WAIT_S = 0.5
 _SLOW_TOKEN_S = 0.002
-"""What reading a token takes in a slow model of those that have lanes."""
+"""Time to evaluate one prompt token in a slow model among those with pools."""
 
 
 @dataclass(eq=False, slots=True)
 class CachePool:
-    """What decodes in a KV cache, and what makes heads resident there."""
+    """A KV cache with its scheduler, and its prefix cache."""
 
     scheduler: Scheduler
     prefixes: PrefixCache | None
@@ -102,7 +102,7 @@ class CachePool:
 
 @dataclass(eq=False, slots=True)
 class PoolVisit:
-    """A call in a lane; it ``waits`` for what another lane evaluates, and is ``over`` at its end."""
+    """A call in a pool; it ``waits`` for what another pool evaluates, and is ``over`` at its end."""
 
     lane: CachePool
     tokens: Sequence[int]
@@ -111,10 +111,10 @@ class PoolVisit:
 
 
 class CachePools:
-    """Up to ``count`` lanes that share ``cores``; ``make`` makes one, given how many there are.
+    """Up to ``count`` cache pools that share ``cores``; ``make`` makes one, given how many there are.
 
     ``made`` are those there are, at least one. MemoryError of the first ``make`` is the caller's;
-    later ones make do with the lanes there are.
+    later calls use the pools there are.
     """
 
     def __init__(self, make: Callable[[int], CachePool], cores: SharedCores, *, count: int) -> None:
@@ -140,7 +140,7 @@ class CachePools:
 
     @contextlib.contextmanager
     def lend(self, tokens: Sequence[int], stop: Stop | None = None) -> Iterator[CachePool]:
-        """Lend a call the lane that suits its prompt, with what other lanes know of it."""
+        """Lend a call the best pool for its prompt, with prefixes copied from other pools."""
         visit = PoolVisit(self.made[0], tokens)
         try:
             with self._turn:
@@ -167,7 +167,7 @@ class CachePools:
             lane.scheduler.close()
 
     def _best(self, tokens: Sequence[int]) -> CachePool:
-        """Return the lane that knows most of the prompt; one of others' calls knows that much less."""
+        """Return the pool with the longest prefix of the prompt; each call in it costs tokens."""
         if self._count == 1:
             return self.made[0]
         calls = [sum(visit.lane is one for visit in self._visits) for one in self.made]
@@ -182,7 +182,7 @@ class CachePools:
         return self.made[worth.index(max(worth))]
 
     def _bring(self, visit: PoolVisit, earlier: Sequence[PoolVisit], stop: Stop | None) -> None:
-        """Copy what another lane knows of a prompt, or will when an earlier call has read it.
+        """Copy the prefix that another pool holds, or will hold once an earlier call evaluated it.
 
         Nobody waits for a later call, so no two wait for each other.
         """

@@ -1,9 +1,9 @@
 """Prefix cache: token sequences resident in the KV cache, and evaluated prefixes on disk.
 
-``SequenceCache`` is pure bookkeeping: it decides what to keep, copy and drop, and the engine carries
-it out. ``StateStore`` keeps llama.cpp's state of one sequence per file, named by a hash of the tokens
-and of everything that the state depends on: the model's files, the context's parameters, llama.cpp's
-version. Not thread-safe. Knows no engine.
+``SequenceCache`` is pure bookkeeping: it decides what to keep, copy and drop, and the engine
+carries it out. ``StateStore`` keeps llama.cpp's state of one sequence per file, named by a hash of
+the tokens and of everything that the state depends on: the model's files, the context's parameters,
+llama.cpp's version. Not thread-safe. Knows no engine.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class SequenceCache:
         resident.room = max(0, resident.room - len(tokens))
 
     def shorten(self, target: int, count: int) -> int:
-        """Record that the last ``count`` tokens of ``extend`` were forgotten; return what is left."""
+        """Record that the last ``count`` tokens of ``extend`` were removed; return what is left."""
         resident = self._residents[target]
         del resident.tokens[-count:]
         start, end = resident.spans[-1]

@@ -1,10 +1,10 @@
 """Token sampling: grammar mask and temperature, prompt-lookup drafts, and excluded replies.
 
 Prompt lookup proposes the tokens that followed the last ones before, as values are copied from the
-task and from responses. Exclusion: a search excludes complete replies, the calls that a path has made.
-Masking only the last token would give a near-duplicate, so the reply is written first; if it is
-excluded, writing restarts with the likeliest other token at a place where the reply has a real choice.
-Remaining places stay known for the next attempt. Knows no model and no grammar.
+task and from responses. Exclusion: a search excludes complete replies, the calls that a path has
+made. Masking only the last token would give a near-duplicate, so the reply is written first; if it
+is excluded, writing restarts with the likeliest other token at a place where the reply has a real
+choice. Remaining places stay known for the next attempt. Knows no model and no grammar.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ _CONTEXT = 2
 class PromptLookup:
     """Guesses the tokens behind a prompt and what was written so far; used for one reply.
 
-    A guess is one token. After two that were right it may have two, and twice as many after each that
-    was right as a whole, until one was not. A wrong guess costs one, a right one brings one: with none
-    left there are no more.
+    A guess is one token. After two that were right it may have two, and twice as many after each
+    that was right as a whole, until one was not. A wrong guess costs one, a right one brings one:
+    with none left there are no more.
     """
 
     def __init__(self, prompt: Sequence[int]) -> None:
@@ -82,8 +82,8 @@ class PromptLookup:
     def next(self, written: Sequence[int], allowed: Callable[[list[int]], int]) -> list[int]:
         """Return what followed the last tokens when they came before; nothing to guess nothing.
 
-        ``written`` begins as it did in the last call. ``allowed`` says how many of some tokens, from
-        the first on, may come: no others are guessed.
+        ``written`` begins as it did in the last call. ``allowed`` says how many of some tokens,
+        from the first on, may come: no others are guessed.
         """
         known = len(self._tokens)
         fresh = written[known - self._prompt :]

@@ -1,11 +1,11 @@
 """Schedule calls on one KV cache: a slot for each call, and one shared decode for all that wait.
 
-Calls come from several threads. Each states the tokens that it wants evaluated and sleeps; the first
-that finds the context idle decodes for all (leader and followers). A leader waits for calls that still
-sample their next token, no longer than a decode takes. Slots allocate llama.cpp sequences to active
-requests, with spare sequences for branches and for saving. Batches are divided as in vLLM's chunked
-prefill: single tokens are served whole in every step, prompts share the rest of a chunk. Knows no
-grammars and no text.
+Calls come from several threads. Each states the tokens that it wants evaluated and sleeps; the
+first that finds the context idle decodes for all (leader and followers). A leader waits for calls
+that still sample their next token, no longer than a decode takes. Slots allocate llama.cpp
+sequences to active requests, with spare sequences for branches and for saving. Batches are divided
+as in vLLM's chunked prefill: single tokens are served whole in every step, prompts share the rest
+of a chunk. Knows no grammars and no text.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _MIN_AWAITED_TOKENS = 32
 
 @dataclass(slots=True)
 class Slot:
-    """A sequence that a call works on; the first ``keep`` of its tokens were there already.
+    """A sequence allocated to a call; the first ``keep`` of its tokens were resident already.
 
-    ``back`` tokens at its end turned out to be wrong. ``missed`` counts the tokens that were
-    evaluated on a guess and not written.
+    ``rollback``: rejected draft tokens to remove from the end. ``missed`` counts draft tokens that
+    were evaluated and rejected.
     """
 
     sequence: int
@@ -79,9 +79,9 @@ class Slots:
         self._seats: list[Slot] = []
 
     def take(self, tokens: list[int], reserve: int, head: int = 0) -> Slot | None:
-        """Return a seat that holds as much of ``tokens`` as is known; None when it has to wait.
+        """Return a slot with the longest resident prefix of ``tokens``; None when it has to wait.
 
-        It has to while there is no room for ``reserve`` more tokens, and while another seat is
+        It has to while there is no room for ``reserve`` more tokens, and while another slot is
         about to hold what both begin with.
         """
         known = self._cache.longest(tokens)
@@ -92,7 +92,7 @@ class Slots:
         return self._carry_out(plan, tokens, reserve) if plan is not None else None
 
     def leave(self, seat: Slot) -> None:
-        """End the work on a seat; its tokens stay resident while there is room."""
+        """Release a slot; its tokens stay resident while there is room."""
         self._seats.remove(seat)
         self._cache.release(seat.sequence)
 
@@ -122,7 +122,7 @@ class Slots:
                 work.rollback = 0
 
     def restore(self, seat: Slot, tokens: Sequence[int], state: bytes) -> bool:
-        """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
+        """Start a slot with ``tokens``, from the state that ``save`` returned."""
         self._context.cut(seat.sequence, -1)
         loaded = self._context.load(seat.sequence, state)
         seat.keep = len(tokens) if loaded else 0
@@ -130,7 +130,7 @@ class Slots:
         return loaded
 
     def save(self, seat: Slot, length: int) -> bytes:
-        """Return the state of a seat's first ``length`` tokens."""
+        """Return the state of a slot's first ``length`` tokens."""
         return self._context.save(seat.sequence, length, self._spare)
 
     def make_room(self) -> bool:
@@ -142,7 +142,7 @@ class Slots:
         return bool(idle)
 
     def fork(self, seat: Slot, count: int) -> list[int]:
-        """Return up to ``count`` sequences that begin as the seat does; none when all are lent."""
+        """Return up to ``count`` sequences that begin like the slot's; none when all are lent."""
         lent, self._branches = self._branches[:count], self._branches[count:]
         for sequence in lent:
             self._context.copy(seat.sequence, sequence, seat.keep)
@@ -277,18 +277,18 @@ class Scheduler:
             return self._seats.known_state(tokens)
 
     def restore(self, seat: Slot, tokens: Sequence[int], state: bytes) -> bool:
-        """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
+        """Start a slot with ``tokens``, from the state that ``save`` returned."""
         with self._still():
             return self._seats.restore(seat, tokens, state)
 
     def save(self, seat: Slot, length: int) -> bytes:
-        """Return the state of a seat's first ``length`` tokens."""
+        """Return the state of a slot's first ``length`` tokens."""
         with self._still():
             return self._seats.save(seat, length)
 
     @contextlib.contextmanager
     def fork(self, seat: Slot, count: int) -> Iterator[list[int]]:
-        """Lend up to ``count`` sequences, at least one, that begin as the seat does."""
+        """Lend up to ``count`` sequences, at least one, that begin like the slot's."""
         with self._turn:
             while self._decoding or not (lent := self._seats.fork(seat, count)):
                 self._turn.wait()
@@ -302,7 +302,7 @@ class Scheduler:
     def evaluate(
         self, seat: Slot, tokens: Sequence[int], stop: Stop | None, ahead: Sequence[int] = ()
     ) -> DecodeWork:
-        """Evaluate ``tokens`` behind the seat's; returns when all are done or Stop is set.
+        """Evaluate ``tokens`` after the slot's; returns when all are done or Stop is set.
 
         ``ahead`` comes behind them, with logits for each.
 
@@ -350,7 +350,7 @@ class Scheduler:
 
     @property
     def _choosing(self) -> int:
-        """How many calls neither wait for a decode nor for a seat: they choose their next token."""
+        """Number of calls that wait neither for a decode nor for a slot: they sample a token."""
         return self._calls - len(self._waiting) - len(self._line)
 
     def _see_to(self, work: DecodeWork) -> None:

@@ -1,7 +1,7 @@
 """Tokenizer of a loaded model, and a cache of compiled grammars over it.
 
-Text to tokens and back as llama.cpp does it. Compiling a grammar takes about as long as one token of a
-small model, so the latest are kept. Thread-safe. Knows no context and no logits.
+Text to tokens and back as llama.cpp does it. Compiling a grammar takes about as long as one token
+of a small model, so the latest are kept. Thread-safe. Knows no context and no logits.
 """
 
 from __future__ import annotations

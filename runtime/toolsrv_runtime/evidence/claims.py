@@ -135,7 +135,8 @@ def is_negative(text: str, start: int, end: int) -> bool:
 def may_be_negated(text: str, start: int) -> bool:
     """Whether a number at ``start`` may as well have the other sign, by what stands before it.
 
-    Its sign stands apart (``-$5``, "minus 5"), or its dash may be one between two numbers (``9 -17``).
+    Its sign stands apart (``-$5``, "minus 5"), or its dash may be one between two numbers (``9
+    -17``).
     """
     found = _EITHER.search(text, max(0, start - _NEAR), start)
     if found is None:
@@ -220,8 +221,8 @@ Clock = tuple[int, int, int | None]
 class ClaimSpan:
     """Something that a text states, with its meaning: ``numbers`` and ``days`` hold every reading.
 
-    ``clocks`` are all readings of a time; ``code`` an identifier without its separators. ``opens`` is
-    True for a name whose first capital may only be that of a sentence, ``alone`` for one that
+    ``clocks`` are all readings of a time; ``code`` an identifier without its separators. ``opens``
+    is True for a name whose first capital may only be that of a sentence, ``alone`` for one that
     fills the place of a value, ``bare`` for one in a script without capitals. ``below`` is True for
     a number of an answer that its words put below zero.
     """
@@ -307,7 +308,7 @@ def _end(span: ClaimSpan) -> int:
 
 
 def stated_spans(text: str) -> list[ClaimSpan]:
-    """Return all that an answer states, in order: what is ``typed``, and names.
+    """Return all that an answer states, in order: ``typed_spans``, and names.
 
     List numbering, ordinals in words, a bare "one" and the zero of "below zero" state nothing.
     """

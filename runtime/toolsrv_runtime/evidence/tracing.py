@@ -1,11 +1,11 @@
 """Trace an answer: which call result, or the task, supports each of its claims.
 
-A number is supported where a source has its value, or a longer one that rounds to it, with its sign; a
-date or time where a source names the same day or minute in any spelling; a name or identifier where its
-words stand in a source, accents and case aside. A capitalised word that opens a sentence is a name
-unless it is an ordinary word: a common one, one that the answer has in lower case too, or an inflection
-of a source's word. Where a value stands only the last counts. A calculated value is unsupported, which
-is no proof of a mistake. Calls no model; knows no searches.
+A number is supported where a source has its value, or a longer one that rounds to it, with its
+sign; a date or time where a source names the same day or minute in any spelling; a name or
+identifier where its words stand in a source, accents and case aside. A capitalised word that opens
+a sentence is a name unless it is an ordinary word: a common one, one that the answer has in lower
+case too, or an inflection of a source's word. Where a value stands only the last counts. A
+calculated value is unsupported, which is no proof of a mistake. Calls no model; knows no searches.
 
 Cost: one pass over each source, O(characters) with at most ``SOURCE_LIMIT`` of each and
 ``TOTAL_LIMIT`` of all, ``CLAIMS_LIMIT`` claims of an answer, and O(log numbers) for each rounded

@@ -1,7 +1,7 @@
 """Download a file from a hub or a web address, whole or not at all.
 
-A broken download is resumed by a range request, also by a later call. The file appears only when its
-SHA-256 is the expected one. Web addresses go over the checked connections of ``calls``.
+A broken download is resumed by a range request, also by a later call. The file appears only when
+its SHA-256 is the expected one. Web addresses go over the checked connections of ``calls``.
 """
 
 from __future__ import annotations

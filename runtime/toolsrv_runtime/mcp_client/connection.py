@@ -1,7 +1,8 @@
 """A persistent connection to one MCP server: opened on demand, reopened after a failure.
 
-Uses the client of the ``mcp`` package, so this module is imported only when a server is connected to.
-A connection belongs to one event loop; its own task enters and leaves it, as the client requires.
+Uses the client of the ``mcp`` package, so this module is imported only when a server is connected
+to. A connection belongs to one event loop; its own task enters and leaves it, as the client
+requires.
 """
 
 from __future__ import annotations

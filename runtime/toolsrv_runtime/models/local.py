@@ -1,4 +1,4 @@
-"""A GGUF model as a chat model: its template renders, a grammar holds, its syntax is parsed."""
+"""GGUF model as a chat model: rendered by its template, constrained by a grammar, parsed."""
 
 from __future__ import annotations
 

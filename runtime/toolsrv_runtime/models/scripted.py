@@ -57,7 +57,7 @@ class ScriptedChat:
 
     @classmethod
     def from_file(cls, path: Path) -> ScriptedChat:
-        """Return the model that a script file describes (``engine.script_file``).
+        """Return the model that a script file describes (``engine.scripted``).
 
         A ``thought`` stands beside its call; Finish with an answer is a reply of that text, and
         Finish without one a call of ``no_function_fits``.

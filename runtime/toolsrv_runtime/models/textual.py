@@ -1,8 +1,9 @@
 """Tool calls in plain messages, for chat models without native tool calls.
 
-The tools stand in the system turn, a call is a reply of one JSON object, and a result is a user turn.
-A server that constrains replies by a JSON schema or a grammar gets ``reply_schema``. What depends on
-one request stands in the last turn, so the prompts of a conversation share a prefix. Knows no server.
+The tools stand in the system turn, a call is a reply of one JSON object, and a result is a user
+turn. A server that constrains replies by a JSON schema or a grammar gets ``reply_schema``. What
+depends on one request stands in the last turn, so the prompts of a conversation share a prefix.
+Knows no server.
 """
 
 from __future__ import annotations

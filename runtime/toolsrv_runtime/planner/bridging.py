@@ -1,8 +1,8 @@
 """A call between a value of the task and the function that refused it.
 
 "I change planes at ADD. What currency does that country have?": no country is called ADD, but an
-airport is, and that is in one. What would have to be asked is put in words of our own; retriever and
-matcher say what serves them. Pure but for the matcher.
+airport is, and that is in one. What would have to be asked is put in words of our own; retriever
+and matcher say what serves them. Pure but for the matcher.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ def worked_out(scene: Scene, step: Step) -> str:
 def is_told_twice(expression: str, scene: Scene) -> bool:
     """Whether an expression only puts an answer back into what it was worked out with.
 
-    "My agent keeps 18 % of the fee. It was 2,450, what is her slice?" tells one need in two clauses:
-    18 % of the answer is not asked for. With a share of its own ("and 5 % of that") it would be.
+    "My agent keeps 18 % of the fee. It was 2,450, what is her slice?" tells one need in two
+    clauses: 18 % of the answer is not asked for. With a share of its own ("and 5 % of that") it
+    would be.
     """
     numbers = set(_NUMBER.findall(expression))
     for step in scene.path:

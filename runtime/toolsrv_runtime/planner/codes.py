@@ -33,9 +33,9 @@ Names = dict[str, str]
 def coded(scene: Scene, prior: Reranker, *, meant: bool) -> Crossing | None:
     """Return the next call towards a function that takes codes where the task tells names.
 
-    One that was refused for names or, with ``meant``, that would serve the task if these were codes:
-    first what tells each name's code, then the function itself. None where nothing is new, and for
-    a function that is down or whose call a person declined.
+    One that was refused for names or, with ``meant``, that would serve the task if these were
+    codes: first what tells each name's code, then the function itself. None where nothing is new,
+    and for a function that is down or whose call a person declined.
     """
     meant = meant or bool(scene.path and _is_looked_up(scene.path[-1]))
     left = {step.move.function for step in scene.attempts if step.down or step.declined}

@@ -1,7 +1,7 @@
 """Days counted from a feast that moves: "3 weeks before American Thanksgiving 2027".
 
-When the feast is comes first, as a question in words of our own; then the days are added to what was
-answered. Pure but for the model and the matcher.
+When the feast is comes first, as a question in words of our own; then the days are added to what
+was answered. Pure but for the model and the matcher.
 """
 
 from __future__ import annotations

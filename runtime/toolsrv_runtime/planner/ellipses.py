@@ -1,7 +1,7 @@
 """Sentences that only put another value into the call before: "And if I stretched it to thirty?".
 
-Their form tells that they ask for no function of their own. Pure but for the matcher, which says what
-parameter the value is for.
+Their form tells that they ask for no function of their own. Pure but for the matcher, which says
+what parameter the value is for.
 """
 
 from __future__ import annotations

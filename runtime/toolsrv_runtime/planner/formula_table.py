@@ -1,7 +1,7 @@
 """The formulas of functions that do plain arithmetic, by the words of their documents. Data only.
 
-What is worked out may depend on what is asked: a bill's share or its tip. A wish in words of its own
-comes before what a function answers anyway.
+What is worked out may depend on what is asked: a bill's share or its tip. A wish in words of its
+own comes before what a function answers anyway.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ANYWAY = ""
 class Formula(NamedTuple):
     """``says``, ``never``: of a function's name and description, patterns of whole words.
 
-    ``takes``: per operand the words of its parameter's name, and how its value is read. ``works_out``:
-    pairs of what is asked for and the expression of the operands by number; "" for what is known to be
-    no arithmetic. ``usual``: what an operand is when the call leaves it out.
+    ``takes``: per operand the words of its parameter's name, and how its value is read.
+    ``works_out``: pairs of what is asked for and the expression of the operands by number; "" for
+    what is known to be no arithmetic. ``usual``: what an operand is when the call leaves it out.
     """
 
     says: str

@@ -75,8 +75,8 @@ def _late(plan: Plan, scene: Scene, prior: Reranker) -> Iterator[Need]:
     """Yield functions that take what was answered, for words of their own.
 
     "How many kilometres lie between the capitals of Peru and Chile": as long as nobody knows these,
-    little says that a function for two cities is meant. Words that were served already ask for no more,
-    nor do sums.
+    little says that a function for two cities is meant. Words that were served already ask for no
+    more, nor do sums.
     """
     for function in _uncalled(plan, scene, LATE_WHOLE) if scene.path else ():
         words = plan.clause(function.api)

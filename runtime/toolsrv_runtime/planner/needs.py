@@ -221,8 +221,8 @@ class Needs:
     def is_talk(self, words: str, missing: Collection[str]) -> bool:
         """Whether words only lead up to wishes that nothing serves: then no call is made for them.
 
-        "I found a book without its cover, only 978-0-14-143951-8 is left. Who wrote it?" ``missing``
-        are the words that nothing has served so far.
+        "I found a book without its cover, only 978-0-14-143951-8 is left. Who wrote it?"
+        ``missing`` are the words that nothing has served so far.
         """
         begin = self._scene.task.find(words)
         inside = self._inside(begin, begin + len(words))

@@ -1,7 +1,7 @@
 """Arguments of a call as the numbers of an expression: "387 km", "5:30", "8 percent". Pure.
 
-Every reader returns an operand in the unit of its name, or "" for what is no such value. What is not
-positive is none: what a share of less than nothing is meant to be only a provider knows.
+Every reader returns an operand in the unit of its name, or "" for what is no such value. What is
+not positive is none: what a share of less than nothing is meant to be only a provider knows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where a function is down, another that is known to tell the same, called with what the first was.
 
-A date written out in full begins with its weekday, a list of a year's holidays says whether a day is
-one. A model of a few million parameters cannot know that, and documents do not say what responses
-hold. Both functions are known by the words of their documents, as in ``formula_table``; every
-argument of the call that failed has to have its place in the other. Pure.
+A date written out in full begins with its weekday, a list of a year's holidays says whether a day
+is one. A model of a few million parameters cannot know that, and documents do not say what
+responses hold. Both functions are known by the words of their documents, as in ``formula_table``;
+every argument of the call that failed has to have its place in the other. Pure.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from toolsrv_runtime.values.facts import words
 class _Way(NamedTuple):
     """``down``, ``by``: of the two functions' names and descriptions.
 
-    ``takes``: the names of the first one's parameters, and what of their values is named for ``gives``,
-    the second one's parameters. What has one name in both is handed over as it is. ``asked``: what the
-    words that the call is for must ask for. ``search`` finds the second function. ``named`` finds
-    further values in the task, which has to tell just one of each.
+    ``takes``: the names of the first one's parameters, and what of their values is named for
+    ``gives``, the second one's parameters. What has one name in both is handed over as it is.
+    ``asked``: what the words that the call is for must ask for. ``search`` finds the second
+    function. ``named`` finds further values in the task, which has to tell just one of each.
     """
 
     down: str

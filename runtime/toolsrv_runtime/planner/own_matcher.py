@@ -31,15 +31,15 @@ class OwnPrior:
         self._prior = prior
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
-        """See ``Prior``."""
+        """See ``Reranker``."""
         return self._prior.affinity(text, apis)
 
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
-        """See ``Prior``."""
+        """See ``Reranker``."""
         return self._prior.likeness(text, apis)
 
     def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
-        """See ``Prior``."""
+        """See ``Reranker``."""
         try:
             return _matcher().match(asked, apis)
         except DataError:
@@ -59,5 +59,5 @@ class OwnFinder(OwnPrior):
         self._finder = finder
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
-        """See ``Finder``."""
+        """See ``ApiRetriever``."""
         return self._finder.search(text, limit, category=category)

@@ -1,7 +1,7 @@
 """Several calls of one function told side by side: "15% of 80 and 20% of 45", "5 km and 3 miles".
 
-Each has a value of its own for two parameters or more; which belong together is told by their order,
-not by how likely they are. Pure.
+Each has a value of its own for two parameters or more; which belong together is told by their
+order, not by how likely they are. Pure.
 """
 
 from __future__ import annotations

@@ -74,11 +74,11 @@ class Planned:
     def needs(self) -> list[Need]:
         """The needs in the order in which the task tells them.
 
-        Each clause that some function asks for goes to the one that serves it best; a function
-        that gets one twice, once with a few words more, is needed once, and the second clause has
-        to ask for it alone. What is to be worked out or converted comes first: other words may be
-        about the result; so may they be about a recipe's amount for more people. So does a need in the words of another one: "365 in the main language of
-        Hungary".
+        Each clause that some function asks for goes to the one that serves it best; a function that
+        gets one twice, once with a few words more, is needed once, and the second clause has to ask
+        for it alone. What is to be worked out or converted comes first: other words may be about
+        the result; so may they be about a recipe's amount for more people. So does a need in the
+        words of another one: "365 in the main language of Hungary".
         """
         sums = [*self._sums(), *(one.words for one in conversions.find(self._scene.task))]
         sums += costs.wishes(self._scene)
@@ -181,8 +181,8 @@ class Planned:
     def _providers(self) -> list[Need]:
         """Return what might answer a value that needs wait for, the likeliest first.
 
-        "The sunrise in the biggest city of Chile": as long as nobody knows that city, less says that
-        its finder is meant too.
+        "The sunrise in the biggest city of Chile": as long as nobody knows that city, less says
+        that its finder is meant too.
         """
         called = {step.move.function for step in self._scene.attempts}
         needed = {need.function.name for need in self.needs}

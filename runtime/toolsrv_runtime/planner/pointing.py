@@ -1,8 +1,8 @@
 """Words that point back at two values, or at one of them: "those two", "the latter". Pure.
 
 Values stand together where calls of one function took them in turn for one parameter, or answered
-them under one name, where one call took them for two parameters alike ("from Bonn to Graz"), and in a
-list that one call answered.
+them under one name, where one call took them for two parameters alike ("from Bonn to Graz"), and in
+a list that one call answered.
 """
 
 from __future__ import annotations

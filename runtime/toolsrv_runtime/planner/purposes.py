@@ -1,8 +1,8 @@
 """What words are for, where that tells which functions cannot serve them. Pure.
 
-Orders to do something in the world ("text my brother the result", "book us a table"), and questions for
-a person, a reason, advice or a song: a function that only looks something else up does not serve
-them, whatever it knows of brothers and tables. One that does says so in its document.
+Orders to do something in the world ("text my brother the result", "book us a table"), and questions
+for a person, a reason, advice or a song: a function that only looks something else up does not
+serve them, whatever it knows of brothers and tables. One that does says so in its document.
 """
 
 from __future__ import annotations

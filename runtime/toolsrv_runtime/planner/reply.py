@@ -215,7 +215,8 @@ class Reply:
     def _is_talk(self, words: str, need: Need | None) -> bool:
         """Whether words ask for nothing more.
 
-        They hold a sign that was read, ask whether that is right, or lead up to what nothing serves.
+        They hold a sign that was read, ask whether that is right, or lead up to what nothing
+        serves.
         """
         if self._needs is None:
             return False

@@ -1,8 +1,8 @@
 """One wish for several values: "the capitals of Peru, Chile and Bolivia" is three calls.
 
 The matcher points at a parameter's value in the whole task. Where it finds several nearly as likely
-and no more than "and", commas and the like between them, what was called for one is called for each;
-values of several parameters told side by side ("15% of 80 and 20% of 45") stay together
+and no more than "and", commas and the like between them, what was called for one is called for
+each; values of several parameters told side by side ("15% of 80 and 20% of 45") stay together
 (``parallel``). Pure but for the matcher.
 """
 

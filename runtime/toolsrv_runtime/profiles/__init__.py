@@ -1,7 +1,7 @@
 """Model profiles: conversation format, context, rope scaling, stop texts and sampling of a model.
 
-Defaults of aids and switches depend on the model's size class. Knows no files; ``builtin`` holds the
-built-in profiles and ``choose`` picks one for a model.
+Defaults of aids and switches depend on the model's size class. Knows no files; ``builtin`` holds
+the built-in profiles and ``choose_profile`` picks one for a model.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SORTED_NAMES = PlainSerializer(
 """Writes a set of names in their order, so that equal ones are written alike."""
 
 MAX_CANDIDATES = 32
-"""APIs that a model may be offered at once."""
+"""Maximum number of candidates."""
 
 MAX_CALLS_PER_TURN = 8
 """Calls that a profile may let one reply hold."""
@@ -83,15 +83,15 @@ class Profile(BaseModel):
     ``grounded`` limits arguments and answers to what the task and the observations contain;
     ``observation_limit`` is how much of a response enters the prompt: tokens, at most an eighth of
     the context (half of the paper's 1,024 by default), or characters where the format is
-    ``compact`` or ``remote``; ``candidates`` how many APIs a task is offered by default (the
+    ``compact`` or ``remote``; ``candidates`` the default number of candidates of a task (the
     paper's five); ``chat_template`` is the Jinja source that the file carries, and
-    ``chat_template_from`` the user's profile that has another ("" for the file's). ``anew_after_give_up``: when the model gives up, other APIs are
-    searched for and offered, besides when all that were offered have failed. ``calls_per_turn`` is
-    how many calls one reply may hold, at most as many as the task has open needs. ``aids`` and
-    ``switches`` are what a chat model gets where a solve names none (``SolveOptions``); ``aids`` None
-    are all there are. ``answers_in_place``: the answer is written where the calls were
-    made, as a model that was trained on whole conversations does; others answer a question of its own
-    about the results.
+    ``chat_template_from`` the user's profile that has another ("" for the file's).
+    ``anew_after_give_up``: when the model gives up, other APIs are searched for and offered,
+    besides when all that were offered have failed. ``calls_per_turn`` is how many calls one reply
+    may hold, at most as many as the task has open needs. ``aids`` and ``switches`` are what a chat
+    model gets where a solve names none (``SolveOptions``); ``aids`` None are all there are.
+    ``answers_in_place``: the answer is written where the calls were made, as a model that was
+    trained on whole conversations does; others answer a question of its own about the results.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -127,7 +127,7 @@ class Profile(BaseModel):
 
     @property
     def max_candidates(self) -> int:
-        """APIs offered at once at most; the compact format numbers them with one digit."""
+        """Maximum number of candidates of the compact format, which numbers them with one digit."""
         return _COMPACT_CANDIDATES if self.format == "compact" else MAX_CANDIDATES
 
 

@@ -1,1 +1,1 @@
-"""Tree search over API calls. Pure logic: asks for moves and observations, does no I/O."""
+"""Tree search over API calls. Pure: yields effects and receives actions and observations."""

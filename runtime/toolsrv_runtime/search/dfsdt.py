@@ -1,12 +1,13 @@
 """Search strategies as generators of effects: DFSDT, ranked DFS, ReACT and CoT@N, decomposition.
 
 A strategy yields effects (``Think``, ``Act``, ``Compare``, ``Backtrack``, ``Decompose``,
-``BeginSubtask``) and is sent their results. The driver decides how long it runs; closing the generator
-ends the search at once. ``dfsdt``: depth-first search-based decision tree (ToolLLM paper 2.3, spec:
-formats 5.2), O(width ** rounds) replies at worst, bounded by ``max_replies``. ``dfs``: all children of
-a node are made first, compared in pairs and entered best first; w * (w - 1) comparisons a node.
-``react``: up to N independent chains (spec: formats 5.5). ``decomposed``: one search below another for
-each subtask, then one for the whole task. Does no I/O; knows no prompts or engines.
+``BeginSubtask``) and is sent their results. The driver decides how long it runs; closing the
+generator ends the search at once. ``dfsdt``: depth-first search-based decision tree (ToolLLM paper
+2.3, spec: formats 5.2), O(width ** rounds) replies at worst, bounded by ``max_replies``. ``dfs``:
+all children of a node are made first, compared in pairs and entered best first; w * (w - 1)
+comparisons a node. ``react``: up to N independent chains (spec: formats 5.5). ``decomposed``: one
+search below another for each subtask, then one for the whole task. Does no I/O; knows no prompts or
+engines.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ EXHAUSTED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Ask the model for the next move at ``node``; answer with a move, or a reason for none."""
+    """Ask the model for the next action at ``node``; send an action, or a reason for none."""
 
     node: Node
 
@@ -70,7 +71,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Decompose:
-    """Ask the model for the subtasks of the task; answer with a move for each, its thought the subtask."""
+    """Ask the model for subtasks; send an action for each, with the subtask as its thought."""
 
     node: Node
 
@@ -89,7 +90,7 @@ class BeginSubtask:
 
 Effect = Think | Act | Backtrack | Compare | Decompose | BeginSubtask
 EffectResult = MoveLike | Observation | str | bool | tuple[MoveLike, ...] | None
-"""A move (to Think), Observed (to Act), a reason (to Think that failed), a bool (to Compare), moves
+"""An action (Think), an Observation (Act), a reason (failed Think), a bool (Compare), actions
 (to Divide), None (to Left and Begin)."""
 
 
@@ -98,7 +99,7 @@ class SearchRules:
     """The search's constants, with ToolBench's defaults.
 
     ``depth`` counts tree nodes, not rounds: a reply with a thought and a call is three of them.
-    ``retry_root``: a give-up as very first move costs the root one child, where the reference
+    ``retry_root``: a give-up as the first action costs the root one child, where the reference
     ends the whole search (spec: summary point 12).
     """
 

@@ -1,8 +1,9 @@
 """Learn a model's call syntax from what its template renders for probe calls.
 
-Names, keys and values of the probes are improbable words, so each is found again in the rendering; the
-text between them is the syntax. Differences between renderings never cut a marker such as
-``<tool_call>``. A syntax counts only when it writes every probe as the template does and reads it back.
+Names, keys and values of the probes are improbable words, so each is found again in the rendering;
+the text between them is the syntax. Differences between renderings never cut a marker such as
+``<tool_call>``. A syntax counts only when it writes every probe as the template does and reads it
+back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Syntax of a model's tool calls: the parts of a call, written and read. Pure.
 
-A reply with calls is ``begin call (separator call)* end``; a call is a sequence of literals and slots
-(name, arguments, id, index). Arguments are one JSON object, or pairs: keys and values between tags, or
-a Python call's.
+A reply with calls is ``begin call (separator call)* end``; a call is a sequence of literals and
+slots (name, arguments, id, index). Arguments are one JSON object, or pairs: keys and values between
+tags, or a Python call's.
 """
 
 from __future__ import annotations

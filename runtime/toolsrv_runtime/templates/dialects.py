@@ -1,9 +1,10 @@
 """Parse a model's reply into reasoning, text and calls: in its learnt syntax, else in a known dialect.
 
-Dialects are tried by the certainty of their markers: reasoning is split off, then markers that only a
-call has, ``<tool_call>``, markers that prose may have too, code fences, the whole reply as JSON or as
-Python calls, and last the end of the reasoning. The first that fits counts. Replies are data: nothing
-in them is evaluated, sizes and depths are capped, and what does not become a call stays in the text.
+Dialects are tried by the certainty of their markers: reasoning is split off, then markers that only
+a call has, ``<tool_call>``, markers that prose may have too, code fences, the whole reply as JSON
+or as Python calls, and last the end of the reasoning. The first that fits counts. Replies are data:
+nothing in them is evaluated, sizes and depths are capped, and what does not become a call stays in
+the text.
 """
 
 from __future__ import annotations
@@ -268,8 +269,8 @@ def without_end(text: str, ends: frozenset[str], kept: str) -> str:
 def read_learnt(raw: str, learnt: Learnt, request: ChatRequest, ends: frozenset[str]) -> ChatReply:
     """Return the reply in the learnt syntax; without calls where it holds none.
 
-    A call of a tool that is not offered, or whose arguments are no object, is the reply's problem,
-    and the reply stays in the text.
+    A call of a tool that is not available, or whose arguments are no object, is the reply's
+    problem, and the reply stays in the text.
     """
     syntax = learnt.syntax
     body = without_end(raw, ends, syntax.markers)
@@ -316,7 +317,7 @@ def new_id(request: ChatRequest, index: int) -> str:
 def named_calls(
     found: Sequence[FoundCall], request: ChatRequest
 ) -> tuple[tuple[ToolCall, ...], str]:
-    """Return the calls of offered tools with ids of their own, and what is wrong with the others."""
+    """Return the calls of available tools with new ids, and what is wrong with the others."""
     calls: list[ToolCall] = []
     problems: list[str] = []
     for one in found:

@@ -1,4 +1,4 @@
-"""What a chat template can do, learnt from differences between its renderings.
+"""Abilities of a chat template, learnt from differences between its renderings.
 
 Nothing is taken from a model's name or a template's source: a system turn that is missing from a
 rendering is not supported, calls that cannot be read back are not learnt.

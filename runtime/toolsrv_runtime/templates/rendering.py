@@ -1,9 +1,9 @@
 """Render a conversation with a model's chat template, Jinja source in a sandbox.
 
-A model without a template gets plain ``System:``/``User:``/``Assistant:`` turns. What a template cannot
-do is done before it: a refused system turn moves into the first user turn, neighbours of one role are
-joined where roles must alternate, and calls and results that it would drop are written into plain turns
-in the generic syntax.
+A model without a template gets plain ``System:``/``User:``/``Assistant:`` turns. What a template
+cannot do is done before it: a refused system turn moves into the first user turn, neighbours of one
+role are joined where roles must alternate, and calls and results that it would drop are written
+into plain turns in the generic syntax.
 """
 
 from __future__ import annotations

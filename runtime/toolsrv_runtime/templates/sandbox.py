@@ -78,7 +78,7 @@ def limit_work() -> Iterator[None]:
 
 
 def environment() -> jinja2.Environment:
-    """Return the sandbox; use it, and what it compiles, within ``limited``."""
+    """Return the sandbox; use it, and what it compiles, within ``limit_work``."""
     made = _Environment(
         trim_blocks=True,
         lstrip_blocks=True,

@@ -208,9 +208,10 @@ def _holding(values: Sequence[str]) -> str:
 def _copied(texts: Sequence[str]) -> list[str]:
     """Return the rules of a text whose numbers and capitalised words stand in other texts.
 
-    Plain runs have neither digits nor capitals, copied words begin with one of them (of "#8c5d1f" all
-    behind the sign is copied) and end where they do ("Fridays" is not copied from "Friday"), so that
-    no text can be read in two ways: an ambiguous grammar of short lexemes is too much for the parser.
+    Plain runs have neither digits nor capitals, copied words begin with one of them (of "#8c5d1f"
+    all behind the sign is copied) and end where they do ("Fridays" is not copied from "Friday"), so
+    that no text can be read in two ways: an ambiguous grammar of short lexemes is too much for the
+    parser.
     """
     found = (one.strip(_EDGES) for one in _CHUNK.findall("\n".join(texts)[:_COPIED_LIMIT]))
     carrying = ((one, _CARRIES.search(one)) for one in found)

@@ -193,7 +193,8 @@ class Generation(_Shape):
 class Unfinished(_Shape):
     """How a search ended that was ended before it had a whole answer.
 
-    ``answer`` is what it had, "" where that was nothing; ``missing`` names what of the task is open.
+    ``answer`` is what it had, "" where that was nothing; ``missing`` names what of the task is
+    open.
     """
 
     status: Literal["partial", "needs_input", "cancelled"]

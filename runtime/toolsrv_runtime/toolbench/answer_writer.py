@@ -1,9 +1,9 @@
 """Write an outcome as a ToolBench answer file: tree, answer and training conversations.
 
-DFSDT and CoT have one shape each (``answer_files``); ReACT is CoT with one try. Differences from the
-reference: of several give-ups the first is written, not a random one, and ``total_tokens`` counts all
-prompts and replies. A conversation holds what the model read before a reply; of its diversity
-messages only the last is kept (spec: formats 5.6).
+DFSDT and CoT have one shape each (``answer_files``); ReACT is CoT with one try. Differences from
+the reference: of several give-ups the first is written, not a random one, and ``total_tokens``
+counts all prompts and replies. A conversation holds what the model read before a reply; of its
+diversity messages only the last is kept (spec: formats 5.6).
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def answer_of(
     A partial answer is no win and no valid data, and stands under our own key; ``faithful`` has it
     count as ToolBench counts every Finish.
 
-    ``functions`` are the function objects that were on offer, Finish last
+    ``functions`` are the function objects that were available, Finish last
     (``FunctionList.to_json``), ``tools`` the numbered list of their tools (``tool_list_block``).
     """
     return _Writer(outcome, functions, tools, words, faithful=faithful).answer()

@@ -1,8 +1,8 @@
 """StableToolBench's response cache: file names, keys, genuineness of replies; read and written.
 
-Reads a cache from a folder or a zip archive without unpacking it, and writes recordings as one. Tells
-replies of real APIs from simulated ones as well as their text allows. Keys depend on order and types of
-the arguments, as in the reference.
+Reads a cache from a folder or a zip archive without unpacking it, and writes recordings as one.
+Tells replies of real APIs from simulated ones as well as their text allows. Keys depend on order
+and types of the arguments, as in the reference.
 """
 
 from __future__ import annotations

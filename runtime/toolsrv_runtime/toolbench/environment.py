@@ -1,10 +1,10 @@
 """ToolBench's environment: which API an action names, error labels, status codes, observations.
 
 Pure functions over names, texts and typed call results (spec: formats 4.4, 6; vectors
-``process_error`` and ``env_step``). Where the reference crashes, a defined result stands instead: an
-action that matches no API is an unknown function, arguments of Finish that are no object lack their
-``return_type``. The label of a success is guessed from words of the response, as the reference does;
-whether a call succeeded is never decided here.
+``process_error`` and ``env_step``). Where the reference crashes, a defined result stands instead:
+an action that matches no API is an unknown function, arguments of Finish that are no object lack
+their ``return_type``. The label of a success is guessed from words of the response, as the
+reference does; whether a call succeeded is never decided here.
 """
 
 from __future__ import annotations

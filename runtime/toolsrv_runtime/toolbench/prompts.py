@@ -1,8 +1,8 @@
 """ToolBench's prompt sentences: our own wording, or the user's copy from a ToolBench artefact.
 
 ToolBench's sentences are not part of this program. It knows their SHA-256 and their places in an
-answer file or a training file, takes only texts with the right digest, and stores them in the user's
-data folder. What is not stored is said in our own words. Knows no format, engine or tree.
+answer file or a training file, takes only texts with the right digest, and stores them in the
+user's data folder. What is not stored is said in our own words. Knows no format, engine or tree.
 """
 
 from __future__ import annotations

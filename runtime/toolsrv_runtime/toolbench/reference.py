@@ -1,7 +1,7 @@
 """Reference mode: one option for each defect of ToolBench that a solve can reproduce.
 
-The default is corrected behaviour; ``REFERENCE`` reproduces published figures. The numbers are those of
-the summary in ToolBench's format notes. Plain frozen data.
+The default is corrected behaviour; ``REFERENCE`` reproduces published figures. The numbers are
+those of the summary in ToolBench's format notes. Plain frozen data.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """ToolLLaMA's conversation format (spec: formats 4): prompt, grammar and parser.
 
-The system turn holds ToolBench's instructions, the tools and the functions as Python prints them. Task,
-replies and observations follow as turns with the roles System, User, Assistant and Function. By default
-former replies stand as in the training text, so that every prompt extends the one before, and a
-grammar holds a reply to thought, action and action input. ``ReferenceMode`` restores what ToolBench does, including the cut from the left. ``parse_sliced``
-reads a reply exactly as the reference does; ``parse_reply`` agrees on well-formed text and repairs
-the rest.
+The system turn holds ToolBench's instructions, the tools and the functions as Python prints them.
+Task, replies and observations follow as turns with the roles System, User, Assistant and Function.
+By default former replies stand as in the training text, so that every prompt extends the one
+before, and a grammar holds a reply to thought, action and action input. ``ReferenceMode`` restores
+what ToolBench does, including the cut from the left. ``parse_sliced`` reads a reply exactly as the
+reference does; ``parse_reply`` agrees on well-formed text and repairs the rest.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def react_grammar(
     spaced: bool = True,
     silent: bool = True,
 ) -> str:
-    """Return the grammar of a reply: a thought, then an offered function or Finish.
+    """Return the grammar of a reply: a thought, then an available function or Finish.
 
     With ``sources`` the texts among the arguments are held to what stands there. ``spaced``: JSON
     has blanks after commas and colons; ``silent``: the thought may be empty.
@@ -226,7 +226,7 @@ class ToolllamaFormat:
     def propose(
         self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
     ) -> Action | str:
-        """Return the next move; see ``Format.propose``."""
+        """Return the next action; see ``Format.propose``."""
         literal = self._fidelity.literal_replies
         seed = view.seed * _STRIDE + meter.replies + 1
         tokens = self._room(max_tokens)
@@ -298,7 +298,7 @@ class ToolllamaFormat:
     def _fitted(
         self, view: History, aside: str, room: int, meter: UsageMeter
     ) -> tuple[History, Prompt]:
-        """Return the view that the model has room for, and its prompt, ``room`` tokens left."""
+        """Return the history that fits the context, and its prompt, ``room`` tokens left."""
         limit = self._engine.context - room - RESERVE
         if self._fidelity.cut_from_left:
             return view, cut_from_left(self._engine, self.prompt(view, aside), limit)
@@ -370,7 +370,7 @@ class ToolllamaFormat:
         return Action(*spoken)
 
     def _literal(self, view: History, reply: Completion) -> Action:
-        """Return the move that the reference makes of a reply, whatever it says."""
+        """Return the action that the reference reads from a reply, whatever it says."""
         spoken = parse_sliced(reply.text.partition(_END)[0])
         settled = environment.result_without_call(
             view.functions, spoken.action, spoken.action_input
@@ -419,7 +419,7 @@ def _forms(document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _shaped(view: History, shape: PromptShape) -> History:
-    """Return a view with the observations and functions that are left of it."""
+    """Return a history with the observations and functions that are left of it."""
     steps = [
         replace(step, observation=text)
         for step, text in zip((*view.tried, *view.path), shape.observations, strict=True)

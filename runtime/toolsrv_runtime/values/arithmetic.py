@@ -6,7 +6,8 @@ power      = operand {"^" operand | "squared" | "cubed"}
 operand    = number | "pi" | "(" expression ")" | "square root of" power | "sum of" list
            | "lcm(" power power ")" | "divide" power "by" power | …
 
-Number words are text2num's. A text is parsed from each of its words on, MOST_TOKENS at most: O(text).
+Number words are text2num's. A text is parsed from each of its words on, MOST_TOKENS at most:
+O(text).
 """
 
 from __future__ import annotations

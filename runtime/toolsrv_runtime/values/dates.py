@@ -1,8 +1,9 @@
 """Times, relative days and holidays in words: their patterns, and what they resolve to.
 
-A time in words becomes figures; with a part of the day its hour is one of twenty-four. "Tomorrow" and
-"next Friday" become dates by the distance from today, holidays by their date every year. Where words may
-be a range ("ten to twelve days") they are no time. Pure but for the clock that relative days need.
+A time in words becomes figures; with a part of the day its hour is one of twenty-four. "Tomorrow"
+and "next Friday" become dates by the distance from today, holidays by their date every year. Where
+words may be a range ("ten to twelve days") they are no time. Pure but for the clock that relative
+days need.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SPOKEN_TIME = re.compile(
 
 
 def time_in_figures(match: re.Match[str]) -> str:
-    """Return what ``SAID`` found as hours and minutes; O(1)."""
+    """Return what ``SPOKEN_TIME`` matched as hours and minutes; O(1)."""
     if match["bare"]:
         hour, part = _hour(match["bare"]), match["bare_part"]
         return match["at"] + _shown(hour, 0, None, part, match["bare_night"])
@@ -96,7 +97,7 @@ def is_relative(said: str) -> bool:
 
 
 def resolve_day(said: str, today: dt.date) -> str:
-    """Return the day in ISO 8601, seen from ``today``; what no day is, and ``NEAR``, as it is.
+    """Return the day in ISO 8601, seen from ``today``; what no day is, and ``NEAR_DAYS``, as it is.
 
     "Next Friday" is the first one behind today, "this Friday" may be today.
     """
@@ -160,8 +161,8 @@ _IN_TEXT = re.compile(rf"\b{HOLIDAY_PATTERN}(?!\w)", re.IGNORECASE)
 def with_holiday_dates(text: str, today: dt.date) -> str:
     """Return a text with such days told by their dates, unless a date is what it asks for.
 
-    One without a year is the next: "how many days until Christmas". What is asked for "on New Year's
-    Eve" or before it is something else in any case: "when is sunset on New Year's Eve".
+    One without a year is the next: "how many days until Christmas". What is asked for "on New
+    Year's Eve" or before it is something else in any case: "when is sunset on New Year's Eve".
     """
     if _IS_SOUGHT.search(text):
         return _COMING.sub(

@@ -1,4 +1,4 @@
-"""An API's response as a short list of (name, value) facts: what a small model can read and say.
+"""API response as a short list of (name, value) facts, for small models.
 
 Pure. Nested objects are flattened to their leaves, lists of objects to one fact per column.
 """

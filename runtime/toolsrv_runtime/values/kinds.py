@@ -2,8 +2,8 @@
 
 A kind follows from a parameter's name and description. Normalisation turns a person's spelling into
 what an API accepts: numbers in digits (text2num), dates in ISO 8601 (dateutil), nationalities as
-countries or languages (``peoples.txt``: a country a line, its words behind the colon, a hyphen for a
-blank). What cannot be read stays as it was. Every pattern is linear in the text.
+countries or languages (``peoples.txt``: a country a line, its words behind the colon, a hyphen for
+a blank). What cannot be read stays as it was. Every pattern is linear in the text.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
 
 def normalise_value(kind: str, said: str) -> str:
-    """Return a value of a kind (``patterns.kind``) as an API reads it."""
+    """Return a value of a kind (``value_kind``) as an API reads it."""
     reader = _READERS.get(kind)
     limit = arithmetic.LENGTH_LIMIT if kind == "expression" else _LENGTH_LIMIT
     return said if reader is None or len(said) > limit else reader(said)

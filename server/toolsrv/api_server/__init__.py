@@ -1,1 +1,1 @@
-"""toolsrv as the API server of other people's research code: ToolBench's and StableToolBench's wire."""
+"""API server for research code: the protocols of ToolBench and StableToolBench."""

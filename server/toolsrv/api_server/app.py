@@ -1,4 +1,4 @@
-"""The HTTP face: ToolBench's ``/rapidapi`` and StableToolBench's ``/virtual``.
+"""HTTP routes: ToolBench's ``/rapidapi`` and StableToolBench's ``/virtual``.
 
 Both take the same POST and give ``{"error": …, "response": …}``. What a call came to stands in
 ``error`` under status 200, as clients expect; other statuses tell of requests that made no call,

@@ -1,7 +1,7 @@
 """ToolBench's wire protocol: a request becomes a call, its result ``{"error", "response"}``.
 
-The error is the reference's label of the call's outcome. The response is the ``str()`` of the value,
-cut as the reference cuts it. Knows nothing of HTTP servers.
+The error is the reference's label of the call's outcome. The response is the ``str()`` of the
+value, cut as the reference cuts it. Knows nothing of HTTP servers.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Calls of APIs as a person makes them: consent, keys, files, kept responses."""
+"""Calls in the server: consent, keys, files, and the caller for the settings."""

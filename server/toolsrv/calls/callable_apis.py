@@ -1,4 +1,4 @@
-"""What a solve may be offered: APIs that can be called.
+"""Candidates of a solve: APIs that can be called.
 
 An API that is going to be refused, or whose key is missing, would cost a place and a step for
 nothing. What is left out may still be searched, described and called by name.

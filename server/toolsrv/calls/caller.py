@@ -1,4 +1,4 @@
-"""The caller for one set of settings: the network where it is allowed, recordings, what ships.
+"""Caller for one set of settings: network, recordings, simulation, offline catalog.
 
 Knows which settings mean what for calls; the parts themselves are the runtime's.
 """

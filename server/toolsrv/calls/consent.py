@@ -1,4 +1,4 @@
-"""How a call that needs consent is shown to the person who is asked, wherever they are asked."""
+"""Text of a consent request: the call as a person sees it, at the terminal or through MCP."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Files that calls return, written to disk.
 
 A file goes where a person says, else into the data folder. Nothing is overwritten unless the person
-says so. A host's own name for a file only becomes a name in a folder that is chosen here. In a solve
-the model reads that a file was saved and under which name; its bytes and its path stay out of prompts.
+says so. A host's own name for a file only becomes a name in a folder that is chosen here. In a
+solve the model reads that a file was saved and under which name; its bytes and its path stay out of
+prompts.
 """
 
 from __future__ import annotations

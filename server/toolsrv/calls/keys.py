@@ -3,8 +3,9 @@
 A key has the name of its owner: ``rapidapi``, a host, or ``HOST/SCHEME`` where a host has several.
 ``HOST@TOKEN-HOST`` are client credentials that a token for HOST is fetched with at another host.
 ``mcp:SERVER/NAME`` is a variable or a header of an MCP server. The environment goes first:
-``RAPIDAPI_KEY`` and ``TOOLSRV_KEY_…``. A token belongs to the credentials it was fetched with. A fault
-of the token store costs a request to the token server and nothing else. Knows nothing of requests.
+``RAPIDAPI_KEY`` and ``TOOLSRV_KEY_…``. A token belongs to the credentials it was fetched with. A
+fault of the token store costs a request to the token server and nothing else. Knows nothing of
+requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where MCP servers to import are named: ``mcp:…`` on the command line, and clients' own files.
+"""Sources of MCP servers to import: ``mcp:…`` addresses, and clients' files.
 
 Files of clients are read and never written. Values of ``env`` and ``headers`` are told apart from
 the server at once: they are secrets.

@@ -1,8 +1,8 @@
 """Files to send, named by their paths: by a person at the command line, or within one folder.
 
 ``"@photo.png"`` as the value of an argument that takes bytes stands for the file. A path that a
-model or an MCP client names is read in the folder of the setting ``upload_folder`` only, and nothing
-else of it is: links that lead out, pipes and devices are refused.
+model or an MCP client names is read in the folder of the setting ``upload_folder`` only, and
+nothing else of it is: links that lead out, pipes and devices are refused.
 """
 
 from __future__ import annotations

@@ -251,13 +251,13 @@ def call(
     """Call the API with this ID.
 
     ARGUMENTS is one JSON object; "-" reads it from stdin. "@photo.png" stands for the bytes of that
-    file where an argument takes bytes; they can also be given as a data: URL. Exit code 1 when the API does not
-    answer with success, 2 when the call is refused before it is made. A call that may change
-    something is shown and asked about on a terminal, and declined by any answer but yes; elsewhere
-    it is refused, unless the setting "calls" allows it. A response that is no text (an image, a
-    document) is never printed: it is saved, and said where, with its size and media type. Of a
-    text or JSON of more than 4 MB only the beginning is printed, and the exit code is 1: --save
-    writes all of it.
+    file where an argument takes bytes; they can also be given as a data: URL. Exit code 1 when the
+    API does not answer with success, 2 when the call is refused before it is made. A call that may
+    change something is shown and asked about on a terminal, and declined by any answer but yes;
+    elsewhere it is refused, unless the setting "calls" allows it. A response that is no text (an
+    image, a document) is never printed: it is saved, and said where, with its size and media type.
+    Of a text or JSON of more than 4 MB only the beginning is printed, and the exit code is 1:
+    --save writes all of it.
     """
     from toolsrv.calls import files as call_files
     from toolsrv.calls.uploads import add_files, anywhere, with_files

@@ -130,8 +130,8 @@ def set_key(session: Session, name: str, as_json: bool) -> None:
     The name is "rapidapi", a host, or HOST/SCHEME where a host has several; toolsrv describe names
     it. For Basic and Digest the key is USER:PASSWORD. For OAuth 2 it is a token, or, where the API
     takes client credentials, CLIENT_ID:CLIENT_SECRET: tokens are then fetched with them. If the
-    tokens of HOST come from another host, its name is HOST@TOKEN-HOST. mcp:SERVER/NAME is a variable
-    or a header of an MCP server that was imported.
+    tokens of HOST come from another host, its name is HOST@TOKEN-HOST. mcp:SERVER/NAME is a
+    variable or a header of an MCP server that was imported.
     """
     from toolsrv.calls.keys import key_name
 

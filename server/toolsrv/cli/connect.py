@@ -161,8 +161,9 @@ def _try(own: ServerCommand, revisions: Sequence[str], *, as_json: bool) -> None
 def disconnect(client: str | None, scope: str, dry_run: bool, as_json: bool) -> None:
     """Take toolsrv out of CLIENT's configuration file, and nothing else.
 
-    Where nothing else has changed since, the file is again as it was before `connect`, byte for byte.
-    An entry of another program that `connect --replace` replaced comes back from the old file.
+    Where nothing else has changed since, the file is again as it was before `connect`, byte for
+    byte. An entry of another program that `connect --replace` replaced comes back from the old
+    file.
     """
     from toolsrv.clients.register import removal_change
 

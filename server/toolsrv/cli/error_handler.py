@@ -1,8 +1,8 @@
-"""The outermost rim of the command line: every ending becomes an exit code and one clear line.
+"""Map exceptions of the command line to exit codes and one-line messages.
 
-0 done · 1 fault (damaged data, busy, unexpected) · 2 bad usage · 3 no full answer (``solve``) ·
-130 interrupted (143 by SIGTERM, 129 by SIGHUP) · 141 the reader of stdout went away. With ``--json`` an error is also the one
-JSON document on stdout: ``{"error": …, "hint": …, "exit_code": …}``.
+0 done · 1 fault (damaged data, busy, unexpected) · 2 bad usage · 3 no full answer (``solve``) · 130
+interrupted (143 by SIGTERM, 129 by SIGHUP) · 141 the reader of stdout went away. With ``--json`` an
+error is also the one JSON document on stdout: ``{"error": …, "hint": …, "exit_code": …}``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run_guarded(run: Callable[[], object], session: Session, arguments: Sequence
         result = run()
         code = result if isinstance(result, int) else DONE
         sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the rim
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the error handler
         if session.debug:
             sys.excepthook(type(error), error, error.__traceback__)
         code = report_error(_error_report(error, session), "--json" in arguments)

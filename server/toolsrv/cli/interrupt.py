@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: work that stops stays stopped, and is told as interrupted.
+"""Ctrl-C, SIGTERM and SIGHUP: cancel the work and exit with the code of the signal.
 
 During asynchronous work the first asks it to stop, a second Ctrl-C ends the process. The work gets
 ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it. An event loop that

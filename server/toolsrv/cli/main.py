@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 class Root(LazyGroup):
-    """The root group; its ``main`` is the rim."""
+    """The root group; its ``main`` is the error handler."""
 
     def main(
         self,

@@ -1,7 +1,8 @@
 """``toolsrv model``: inspect, list, use and remove models.
 
-The group holds the commands of ``model_create`` too. Models that are no file, servers and scripts, are
-looked at for ``info`` and ``use``. ``prompts`` keeps ToolBench's sentences of a file that the user has.
+The group holds the commands of ``model_create`` too. Models that are no file, servers and scripts,
+are looked at for ``info`` and ``use``. ``prompts`` keeps ToolBench's sentences of a file that the
+user has.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def print_special_model(
 def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
     """Return how the setting is to spell a model that is no GGUF file, when it can be used.
 
-    Of several servers one is enough; ``timeout_s`` as for ``tell_special``.
+    Of several servers one is enough; ``timeout_s`` as for ``print_special_model``.
 
     Raises:
         ModelError: no server answers as it must.

@@ -217,9 +217,9 @@ def pull(session: Session, repo: str | None, listed: bool, name: str | None, as_
     """Bring a model from a Hugging Face hub, and put it on the list.
 
     NAME is a recommended model's short name (--list), REPO:FILE a GGUF file. A pull that breaks off
-    is taken up by the next one, and the file is held to the SHA-256 that the hub lists. A checkpoint
-    is converted and quantised here. HF_ENDPOINT names another hub, HF_TOKEN opens private
-    repositories.
+    is taken up by the next one, and the file is held to the SHA-256 that the hub lists. A
+    checkpoint is converted and quantised here. HF_ENDPOINT names another hub, HF_TOKEN opens
+    private repositories.
     """
     from toolsrv.model_list import ModelList
     from toolsrv_runtime.hub import find_recommended

@@ -1,4 +1,4 @@
-"""Options and help texts that several commands have."""
+"""Options and help texts that several commands share."""
 
 from __future__ import annotations
 

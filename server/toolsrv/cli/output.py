@@ -1,7 +1,8 @@
 """Terminal output: results on stdout, everything else on stderr.
 
-JSON documents, tables, lists whose names can be copied, notes, and one moving status line. Text from
-outside is made plain here, and rich never reads it as markup. Imports rich only when it prints.
+JSON documents, tables, lists whose names can be copied, notes, and one moving status line. Text
+from outside is made plain here, and rich never reads it as markup. Imports rich only when it
+prints.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def console(*, err: bool = False) -> Console:
     from rich.console import Console
 
     class OurConsole(Console):
-        """A console that leaves a reader who went away to the rim."""
+        """A console that leaves a closed stdout to the error handler."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError

@@ -63,7 +63,7 @@ async def ask_consent(wanted: Consent) -> bool:
 
 
 async def ask_value(wanted: Question) -> str | None:
-    """Show a question and wait for the value, None for an empty line; cancelled as ``asked``."""
+    """Show a question and wait for the value, None for an empty line; cancelled as ``ask_consent``."""
     text = plain(f"{wanted.text} ({wanted.api_id})")
     said = await in_thread(
         lambda: _read_reply(text, "Value (an empty line for none): "), name="toolsrv-question"

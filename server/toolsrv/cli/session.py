@@ -1,4 +1,4 @@
-"""What the commands share: the flags given before the command, and the settings in force."""
+"""Session of a command: global flags, and the settings in force."""
 
 from __future__ import annotations
 

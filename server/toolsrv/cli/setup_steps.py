@@ -1,6 +1,7 @@
 """The steps of ``toolsrv setup``: each asks, or takes what is proposed, and says what it did.
 
-The last step solves one task through a registered entry: the server is started as the client starts it.
+The last step solves one task through a registered entry: the server is started as the client starts
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real handshake with a server on stdio, started as a client starts it.
+"""Handshake with a server on stdio that is started as a client starts it.
 
 The process gets the environment of the barest client, a short list of variables and those of the
 entry, so that what works here works there. Imports nothing heavy.

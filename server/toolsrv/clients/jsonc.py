@@ -1,4 +1,4 @@
-"""One entry set or removed in a JSON file, comments and all else left as they are.
+"""Set or remove one entry of a JSON file; comments and all else stay as they are.
 
 VS Code and Cursor read JSON with comments and trailing commas, so a file is scanned, not parsed
 and written anew: only the characters of our entry change. Pure functions of text.

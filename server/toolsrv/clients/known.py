@@ -1,8 +1,9 @@
 """MCP clients: their names, the form of their files, and a server's entry in each one's format.
 
-Writes an entry that starts a program or connects to an address, and reads one back. Clients without a
-file of their own get a text to paste. Units of time-outs differ: seconds in Cline, Codex, Goose and
-Zed, milliseconds in opencode and Amazon Q. ``args`` is always written, since some expect the key.
+Writes an entry that starts a program or connects to an address, and reads one back. Clients without
+a file of their own get a text to paste. Units of time-outs differ: seconds in Cline, Codex, Goose
+and Zed, milliseconds in opencode and Amazon Q. ``args`` is always written, since some expect the
+key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Configuration files of MCP clients, by platform, home and environment.
 
-Places are those of each client's documentation of November 2026. Files are looked for, never read or
-written here, except for the pointer with which LM Studio names its home.
+Places are those of each client's documentation of November 2026. Files are looked for, never read
+or written here, except for the pointer with which LM Studio names its home.
 """
 
 from __future__ import annotations

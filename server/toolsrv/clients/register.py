@@ -1,4 +1,4 @@
-"""Registers toolsrv in a client's configuration file, and takes it out again.
+"""Add toolsrv to a client's configuration file, or remove it.
 
 The file is changed as text, so that comments and other entries stay, then parsed: unless exactly
 our entry differs nothing is written. The old file is kept beside it as ``*.toolsrv-backup``, as it
@@ -102,8 +102,8 @@ def registration_change(
     """Return the change that registers ``toolsrv ARGUMENTS`` in a client.
 
     ``path`` is one of the client's ``paths``, its first by default; ``program`` is what the client
-    starts, ``command()`` by default, and ``env`` the variables that the entry sets. ``entry`` stands
-    in for the entry that these make.
+    starts, ``command()`` by default, and ``env`` the variables that the entry sets. ``entry``
+    stands in for the entry that these make.
 
     Raises:
         UsageError: another program's entry has our name, and it is not to be replaced.
@@ -135,9 +135,9 @@ def registration_change(
 def removal_change(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
     """Return the change that takes toolsrv out of a client, and nothing else.
 
-    Where nothing but our entry has come since, the file is again as it was, byte for byte: it is gone
-    where there was none. What our entry had replaced comes back. An entry of our name that is not
-    ours stays. For ``path`` see ``connecting``.
+    Where nothing but our entry has come since, the file is again as it was, byte for byte: it is
+    gone where there was none. What our entry had replaced comes back. An entry of our name that is
+    not ours stays. For ``path`` see ``registration_change``.
     """
     path = path or client.path(machine)
     before = _read(path)

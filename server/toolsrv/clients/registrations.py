@@ -1,4 +1,4 @@
-"""Where toolsrv is registered on this machine, and whether each of those entries still works."""
+"""Registrations of toolsrv on this machine, and whether each entry still works."""
 
 from __future__ import annotations
 

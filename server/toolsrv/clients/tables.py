@@ -1,4 +1,4 @@
-"""One entry set or removed in a TOML or YAML file, comments and all else left as they are.
+"""Set or remove one entry of a TOML or YAML file; comments and all else stay as they are.
 
 Our entry is a block of whole lines in both; these lines are found, replaced or cut. Whoever calls
 checks that nothing else changed by parsing both texts (``register``). Pure functions of text.

@@ -1,1 +1,1 @@
-"""The MCP server: seven tools over the workbench, on stdio or loopback HTTP."""
+"""The MCP server: eight tools over the workbench, on stdio or loopback HTTP."""

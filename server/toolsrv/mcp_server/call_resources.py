@@ -1,8 +1,8 @@
 """Files and whole responses of calls as MCP resources.
 
-A resource is read by whoever was given its address: a handle that cannot be guessed. Files lie in the
-data folder; small ones are embedded in the result. Responses are kept in memory, bounded, and end with
-the process.
+A resource is read by whoever was given its address: a handle that cannot be guessed. Files lie in
+the data folder; small ones are embedded in the result. Responses are kept in memory, bounded, and
+end with the process.
 """
 
 from __future__ import annotations

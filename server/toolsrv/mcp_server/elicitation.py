@@ -1,10 +1,10 @@
-"""Elicitation: a person's consent to a call, and values that a call requires, in both protocol eras.
+"""Elicitation of consent to calls and of missing values, in both protocol eras.
 
-Up to 2025-11-25 a question is a request of the server's own; since then the tool returns what it needs
-and is called again with the answer, and ``request_state`` says which question an answer is for. Only a
-client that declares elicitation is asked. Any answer but a yes declines the call. Model output never
-counts as consent. A run waits for at most ``PATIENCE_S``. A call whose question outlives its request is
-made once, after one yes; the same call repeated gets its result.
+Up to 2025-11-25 a question is a request of the server's own; since then the tool returns what it
+needs and is called again with the answer, and ``request_state`` says which question an answer is
+for. Only a client that declares elicitation is asked. Any answer but a yes declines the call. Model
+output never counts as consent. A run waits for at most ``PATIENCE_S``. A call whose question
+outlives its request is made once, after one yes; the same call repeated gets its result.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ PATIENCE_S = 600.0
 
 @dataclass(eq=False, slots=True)
 class ConsentQuestion:
-    """One call that a run asks about; see ``Question``."""
+    """One call that a run asks about; see ``ClientQuestion``."""
 
     text: str
     said: asyncio.Future[bool | None]
@@ -213,7 +213,7 @@ class ConsentQuestion:
 
 @dataclass(eq=False, slots=True)
 class ValueQuestion:
-    """One value that a run asks for; see ``Question``."""
+    """One value that a run asks for; see ``ClientQuestion``."""
 
     wanted: Question
     text: str

@@ -1,4 +1,4 @@
-"""From a request to its run, and from the run to what the request is answered with.
+"""Follow a run on behalf of a request: start, wait, progress, result.
 
 What the run asks (a person's consent, the client's own model) is put to the client meanwhile.
 """
@@ -36,7 +36,8 @@ log = logging.getLogger(__name__)
 class RunFollower:
     """Starts runs and follows them, for the client that asked.
 
-    ``waits_on``: the client can ask no more, so that it is told of a run's end and not of its handle.
+    ``waits_on``: the client can ask no more, so that it is told of a run's end and not of its
+    handle.
     """
 
     def __init__(

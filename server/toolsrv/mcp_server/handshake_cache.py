@@ -1,9 +1,9 @@
 """Answer the MCP handshake on stdio from a cache, before the SDK is imported.
 
-Importing the SDK takes a second, on a loaded machine three, and clients wait no longer than that for
-``initialize``. Its answer, ``server/discover`` and ``tools/list`` are the same at every start with the
-same program, settings and catalogs, so they are kept in the data folder. Claims stdin and stdout for
-the protocol, with the same bytes on every system. Imports neither pydantic nor the SDK.
+Importing the SDK takes a second, on a loaded machine three, and clients wait no longer than that
+for ``initialize``. Its answer, ``server/discover`` and ``tools/list`` are the same at every start
+with the same program, settings and catalogs, so they are kept in the data folder. Claims stdin and
+stdout for the protocol, with the same bytes on every system. Imports neither pydantic nor the SDK.
 """
 
 from __future__ import annotations

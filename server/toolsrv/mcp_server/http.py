@@ -1,8 +1,8 @@
-"""The server on loopback HTTP, for clients on this machine that know the token.
+"""HTTP transport on loopback, for clients that hold the token.
 
-Every request but health and well-known paths needs ``Authorization: Bearer <token>``. The SDK's checks
-of Host and Origin (against DNS rebinding) stay on beneath that. A request that cannot be read is
-answered here, as on stdio, with its id where one can be read.
+Every request but health and well-known paths needs ``Authorization: Bearer <token>``. The SDK's
+checks of Host and Origin (against DNS rebinding) stay on beneath that. A request that cannot be
+read is answered here, as on stdio, with its id where one can be read.
 """
 
 from __future__ import annotations

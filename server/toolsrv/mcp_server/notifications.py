@@ -1,7 +1,7 @@
 """MCP notifications: progress of a request, and changes that clients subscribe to.
 
-Progress is sent at least every ``HEARTBEAT_S`` seconds, with increasing numbers. Changes of runs and
-tools are looked for only while somebody listens (``subscriptions/listen``, from 2026-07-28 on).
+Progress is sent at least every ``HEARTBEAT_S`` seconds, with increasing numbers. Changes of runs
+and tools are looked for only while somebody listens (``subscriptions/listen``, from 2026-07-28 on).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tool results: one typed value as ``structuredContent`` and as text, within a byte limit.
 
-Clients pass on one half only, so nothing is added to one half alone. A value that is too large loses
-its least informative parts first, and says what was cut and how to get it. Hints name tools instead
-of commands; what else needs a terminal is addressed to the user.
+Clients pass on one half only, so nothing is added to one half alone. A value that is too large
+loses its least informative parts first, and says what was cut and how to get it. Hints name tools
+instead of commands; what else needs a terminal is addressed to the user.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The MCP client's own model, by ``sampling/createMessage``: for ``toolsrv serve --model sampling``.
+"""The MCP client's model through ``sampling/createMessage`` (``--model sampling``).
 
 Tools go as tools where the client declares ``sampling.tools`` (2025-11-25 and later), else in plain
 messages (``models.textual``). Sampling is deprecated in the protocol since 2026-07-28, and few
 clients have it; a local model or a server is the way to prefer. A solve runs in a thread and asks
-a question; whichever request follows its run puts it to the client (``questions``).
+a question; whichever request follows its run puts it to the client (``elicitation``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _REPLY_CHARACTERS = 100_000
 
 @dataclass(slots=True)
 class ModelQuestion:
-    """A request to the client's model (``Question``).
+    """A request to the client's model (``ClientQuestion``).
 
     ``tools``: the client takes tools; set by whoever puts the question. ``error`` says why there
     is no ``reply``.

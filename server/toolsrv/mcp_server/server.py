@@ -1,8 +1,8 @@
 """The MCP server: its parts, its warm-up, its error handler.
 
-Nothing heavy is loaded here: the first client gets its answer to ``tools/list`` first, then a thread
-opens the catalog and, when it is small, the model. Every error becomes one tool error without a
-traceback. An error that the model can correct says what to change; a fault names its log.
+Nothing heavy is loaded here: the first client gets its answer to ``tools/list`` first, then a
+thread opens the catalog and, when it is small, the model. Every error becomes one tool error
+without a traceback. An error that the model can correct says what to change; a fault names its log.
 """
 
 from __future__ import annotations

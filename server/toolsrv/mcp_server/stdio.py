@@ -1,9 +1,9 @@
-"""The server on stdin and stdout: the protocol on stdout, the log on stderr.
+"""stdio transport: the protocol on stdout, the log on stderr.
 
-The process ends when the client goes away or at a signal, promptly: runs are stopped, ended ones are
-kept (``Runs.close``), and no thread that still loads a model is waited for. A second signal waits for
-nothing. Where stdin ends and stdout is still read, as in a pipe of a few lines, the requests that were
-made are answered first.
+The process ends when the client goes away or at a signal, promptly: runs are stopped, ended ones
+are kept (``Runs.close``), and no thread that still loads a model is waited for. A second signal
+waits for nothing. Where stdin ends and stdout is still read, as in a pipe of a few lines, the
+requests that were made are answered first.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ async def serve_lines(
 ) -> None:
     """Serve the client whose messages are ``lines``, with answers on stdout, until they end.
 
-    A response to what was answered already (``greeting``) is left out.
+    A response to what was answered already (``handshake_cache``) is left out.
     """
     silent = anyio.wrap_file(io.StringIO())
     stdout = claim_stdout()

@@ -1,7 +1,7 @@
-"""Results as text that a model or a person reads with ease, rendered from the typed value.
+"""Render typed results as text for models and people.
 
 Whatever the value holds stands in the text, and nothing else: a client may pass on either half.
-Nothing is cut here (``brief``).
+Nothing is cut here; ``results`` does that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The eight tools. Each works at the workbench and returns its result as text and as data.
+"""The eight tools. Each uses the workbench and returns its result as text and as data.
 
 The catalog that ships runs on this machine. Imported ones are called over the network, and what may
 change something only with a person's consent.

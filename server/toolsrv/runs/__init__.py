@@ -1,1 +1,1 @@
-"""Solves as runs: started, followed, kept on disk, found again."""
+"""Runs: one solve each, queued, followed and stored."""

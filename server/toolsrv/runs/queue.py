@@ -252,7 +252,7 @@ class Runs:
         except asyncio.CancelledError:
             self._finish(run, "cancelled")
             raise
-        except Exception as error:  # noqa: BLE001 - the rim of a run: told, kept, never lost
+        except Exception as error:  # noqa: BLE001 - the error handler of a run: reported and kept
             run.error = self._report(error)
             self._finish(run, "failed")
 

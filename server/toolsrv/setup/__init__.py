@@ -1,1 +1,1 @@
-"""The first five minutes: what this machine has, what is set up on it, and how to undo that."""
+"""State of ``toolsrv setup``: the machine, completed steps, and their undo."""

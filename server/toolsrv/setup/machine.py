@@ -1,7 +1,7 @@
 """This machine for ``toolsrv setup``: cores, memory, GPU, disk, models of other programs.
 
 Files are looked for where LM Studio, Ollama, llama.cpp and the hub's cache keep them; only their
-heads are read. Servers on loopback are asked for their list of models and for nothing else.
+headers are read. Servers on loopback are asked for their list of models and for nothing else.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ ASK_S = 2.0
 CELLS = 8192
 """Tokens of context that a model must have room for."""
 VOCABULARY = 152_000
-"""Of a model whose head does not say."""
+"""Of a model whose header does not say."""
 BYTES_PER_CORE = 1_500_000_000
 """Weights that one core of a processor reads often enough: some 3 tokens a second."""
 MOST_FILES = 500

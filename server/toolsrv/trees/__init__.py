@@ -1,1 +1,1 @@
-"""The tree of a finished run: what is shown of it, where its nodes stand, its page."""
+"""Search tree of a finished run: displayed nodes, SVG and HTML page."""

@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs nothing else: no network, no script but its own.
+"""Self-contained HTML page of a run: no network, no script but its own.
 
 ``page`` is a run as it is; ``app`` is the view of an MCP host, which reads such pages while a run works.
 

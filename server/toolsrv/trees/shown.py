@@ -1,4 +1,4 @@
-"""What is shown of a finished run: one shape for the terminal, the page, ``--json`` and MCP.
+"""Displayed tree of a finished run: one model for terminal, page, ``--json`` and MCP.
 
 It is made of a kept run or of an answer file, ToolBench's or anybody's. All text is untrusted and
 made plain here, once. Knows nothing of how it is drawn.

@@ -1,8 +1,8 @@
 """The tree of a run as SVG: layout and boxes.
 
 The layout is linear: Buchheim, Juenger and Leipert, "Improving Walker's Algorithm to Run in Linear
-Time" (2002). It runs without recursion, so that a path of thousands of nodes is no danger. A node is
-told by shape and words, not by colour. Everything is escaped. ``page.css`` gives the colours.
+Time" (2002). It runs without recursion, so that a path of thousands of nodes is no danger. A node
+is told by shape and words, not by colour. Everything is escaped. ``page.css`` gives the colours.
 """
 
 from __future__ import annotations

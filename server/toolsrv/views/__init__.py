@@ -1,1 +1,1 @@
-"""What the CLI and the MCP server show of APIs, searches and runs, as frozen models."""
+"""Frozen models of APIs, searches and runs, shared by ``--json`` and MCP results."""

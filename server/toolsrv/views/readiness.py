@@ -1,4 +1,4 @@
-"""What an API has for a call now: its provider's terms, a key, a recording, a last success.
+"""Readiness of an API for a call: provider's terms, key, recording, last success.
 
 Nothing here calls anything; what cannot be looked up is left out and never fails a search.
 """

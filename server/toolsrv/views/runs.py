@@ -1,4 +1,4 @@
-"""What toolsrv tells about a run, live or ended: one typed shape for ``--json`` and for MCP.
+"""Views of live and finished runs: one typed shape for ``--json`` and for MCP.
 
 Text from models and APIs is made plain here. Built from the runtime's own types; nothing here
 solves or waits.

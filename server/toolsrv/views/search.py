@@ -1,4 +1,4 @@
-"""What toolsrv tells about a search: the hits with their reasons, and what was read and left out.
+"""Views of a search: hits with reasons, the query as read, and left-out hits.
 
 One typed shape for ``--json`` and for MCP; text from catalogs is made plain here. Nothing here
 searches.

@@ -1,8 +1,8 @@
 """Recordings of calls: one recorded call, its key, and the masking of secrets.
 
 The key is a SHA-256 hash over the API and its canonical arguments, so that equal calls in different
-spelling share it. Keys, tokens, passwords and Authorization headers are masked before a recording is
-made. ``storage`` keeps recordings, ``callers`` records and replays them.
+spelling share it. Keys, tokens, passwords and Authorization headers are masked before a recording
+is made. ``storage`` keeps recordings, ``callers`` records and replays them.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class ReplayingCaller(Caller):
         policy: Policy | None = None,
         home: Callable[[Api], ApiOrigin] = unknown_origin,
     ) -> None:
-        """Take the store, which is closed with the caller; policy and home say what is offered."""
+        """Take the store, which is closed with the caller; policy and home decide the readiness."""
         self._recordings = recordings
         had = recordings.key_names()
         network = Network(transport=_Nowhere(), keys=lambda name: ANY_SECRET if name in had else "")

@@ -69,7 +69,7 @@ class OpenAIChat:
 
     @property
     def syntax(self) -> str:
-        """How the servers hold calls in shape (``body.Mode``), each once; "" before a reply."""
+        """How the servers hold calls in shape (``messages.CallMode``), each once; "" before a reply."""
         return ", ".join(dict.fromkeys(one.server.mode for one in self._all if one.server.mode))
 
     @property
@@ -192,7 +192,7 @@ INSPECT_S = 30.0
 
 
 class ServerInfo(BaseModel):
-    """What a server said of itself. ``mode`` is how it holds calls in shape (``body.Mode``).
+    """What a server said of itself. ``mode`` is how it holds calls in shape (``messages.CallMode``).
 
     ``error`` says why the rest is missing, "" where nothing is.
     """

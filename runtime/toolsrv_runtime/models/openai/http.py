@@ -184,7 +184,7 @@ class OversizeError(Exception):
 
 
 async def read_response(response: httpx.Response) -> bytes:
-    """Return the body; of more than ``MOST_BYTES`` comes an error of ``Http.send``."""
+    """Return the body; of more than ``MOST_BYTES`` comes an error of ``HttpClient.send``."""
     body = await _beginning(response, MOST_BYTES + 1)
     if len(body) > MOST_BYTES:
         raise OversizeError(MOST_BYTES)
@@ -203,7 +203,7 @@ async def _beginning(response: httpx.Response, limit: int) -> bytes:
 async def iter_lines(response: httpx.Response) -> AsyncIterator[bytes]:
     """Yield the lines of a body as they come.
 
-    Of more than ``MOST_BYTES``, or of an endless line, comes an error of ``Http.send``.
+    Of more than ``MOST_BYTES``, or of an endless line, comes an error of ``HttpClient.send``.
     """
     rest, seen = bytearray(), 0
     async for part in response.aiter_bytes():

@@ -1,8 +1,8 @@
 """A task with its numbers in digits: "two and a half cups" is "2.5 cups", "half a million" "500000".
 
 Fractions, halves, number words and decimal commas are written as every rule, the matcher and the
-model read numbers. What stands in quotation marks, or is announced as a text, stays as it is, and so
-do sums, dates and sentences about letters and words. Library: text2num. Pure.
+model read numbers. What stands in quotation marks, or is announced as a text, stays as it is, and
+so do sums, dates and sentences about letters and words. Library: text2num. Pure.
 """
 
 from __future__ import annotations

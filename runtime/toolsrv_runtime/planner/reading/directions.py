@@ -180,8 +180,8 @@ def _comes_first(value: str, numbers: Sequence[str], text: str) -> bool:
 def _order(parameter: Parameter, part: str, task: str) -> str:
     """Return up or down of two such values, "" where neither or both are said.
 
-    By the part, by the sentence it stands in, and last by "alphabetical", which only names the order:
-    "in alphabetical order, but from the Z end".
+    By the part, by the sentence it stands in, and last by "alphabetical", which only names the
+    order: "in alphabetical order, but from the Z end".
     """
     ways = {"asc": _UP, "desc": _DOWN}
     found = {

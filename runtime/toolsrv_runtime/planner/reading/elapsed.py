@@ -51,8 +51,8 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return today for the first or the last day of a function that takes both; "" where not told.
 
     Only where the words, and what leads up to them, name one day at most; that one, or the last one
-    of the one month or year that they name, is the other end, whatever the matcher makes of it. Also
-    for the day from which a function counts, where none is named: "in 90 days".
+    of the one month or year that they name, is the other end, whatever the matcher makes of it.
+    Also for the day from which a function counts, where none is named: "in 90 days".
     """
     named = list(dict.fromkeys(kinds.find_values("date", wish.context or wish.part)))
     if len(named) > 1 or _ELSEWHERE.search(wish.part):

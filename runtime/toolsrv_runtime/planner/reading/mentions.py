@@ -47,8 +47,8 @@ def mentions(
 ) -> list[Mention]:
     """Return the values that are at most ``behind`` nats behind the likeliest, as the task tells them.
 
-    "Peru and Chile" where "Peru" and "Chile" are as likely is no value of its own. Empty where it is
-    likelier that none is told.
+    "Peru and Chile" where "Peru" and "Chile" are as likely is no value of its own. Empty where it
+    is likelier that none is told.
     """
     likely = (
         _listed(parameter, slot, task) if parameter.enum else _pointed(parameter, api, slot, task)

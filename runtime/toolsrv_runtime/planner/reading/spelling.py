@@ -18,7 +18,7 @@ _LESS = re.compile(
 
 
 def read(kind: str, said: str, task: str) -> str:
-    """Return words of ``task`` as an API reads a value of their kind (``patterns.kind``)."""
+    """Return words of ``task`` as an API reads a value of their kind (``kinds.value_kind``)."""
     if kind in {"number", "coordinate"}:
         at = task.find(said)
         behind = _LESS.match(task, at + len(said)) if at >= 0 else None

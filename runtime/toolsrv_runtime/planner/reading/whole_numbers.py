@@ -27,7 +27,7 @@ _PRIME = re.compile(
 
 
 def as_calls(text: str) -> str:
-    """Return a text with such questions as ``sums`` reads them; O(length)."""
+    """Return a text with such questions as ``arithmetic`` reads them; O(length)."""
     return _PRIME.sub(_place, _SEVERAL.sub(_call, text))
 
 

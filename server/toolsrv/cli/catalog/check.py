@@ -1,7 +1,7 @@
 """``toolsrv catalog check``: call APIs, judge what they say, keep it with them.
 
-One moving line on stderr while the check runs (elsewhere a line now and then), a table on stdout at its
-end.
+One moving line on stderr while the check runs (elsewhere a line now and then), a table on stdout at
+its end.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def source_name(source: str) -> str:
 
 
 def fetch_source(session: Session, options: ImportOptions) -> ImportSource:
-    """Bring what the options name and return what is imported of it. Raises as ``bring`` does."""
+    """Bring what the options name and return what is imported of it. Raises as ``fetch_published`` does."""
     known, brought = fetch_published(
         session,
         options.place,
@@ -256,12 +256,12 @@ def import_(
 ) -> None:
     """Take the APIs at PATH into a catalog, and index them for search.
 
-    PATH, or a URL that is brought first, is ToolBench's toolenv (the folder, or its .tar.gz, .tar or
-    .zip, which is not unpacked), tool files, or OpenAPI 3 and Swagger 2.0 documents in JSON or
-    YAML. Importing again takes what was added and removed; a text that changed is shown and waits until it is accepted, with --accept
-    or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken;
-    what was read of a file before stays while the file is refused.
-    A catalog of another source is replaced only where --name names it.
+    PATH, or a URL that is brought first, is ToolBench's toolenv (the folder, or its .tar.gz, .tar
+    or .zip, which is not unpacked), tool files, or OpenAPI 3 and Swagger 2.0 documents in JSON or
+    YAML. Importing again takes what was added and removed; a text that changed is shown and waits
+    until it is accepted, with --accept or `toolsrv catalog accept`. What cannot be read is refused,
+    with a reason, and the rest taken; what was read of a file before stays while the file is
+    refused. A catalog of another source is replaced only where --name names it.
 
     --include and --exclude take a part of a document, by tag, path pattern and method; rules of
     one kind add up, those of two kinds hold together. How a catalog was imported is kept for

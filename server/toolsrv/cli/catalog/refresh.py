@@ -1,4 +1,4 @@
-"""``toolsrv catalog refresh``: sources read again as they were imported, their changes shown first.
+"""``toolsrv catalog refresh``: import sources again with their rules, and show changes.
 
 A source that is gone or cannot be read leaves its catalog as it was.
 """
@@ -71,9 +71,9 @@ def refresh(
 
     It is read as it was imported (--server, --category, --include …); new rules replace those that
     are kept. What was added, removed and changed is shown, then taken over; a changed text waits
-    until it is accepted, as after an import. Where the source is gone, cannot be read or has none of
-    the catalog's APIs any more, the catalog stays as it was, and the exit code is not 0; --accept
-    takes a source over that has other APIs instead.
+    until it is accepted, as after an import. Where the source is gone, cannot be read or has none
+    of the catalog's APIs any more, the catalog stays as it was, and the exit code is not 0;
+    --accept takes a source over that has other APIs instead.
     """
     if every == bool(names) or (every and (include or exclude)):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""An import as it is shown: the bar while it runs, the report at its end, for people and as JSON."""
+"""Progress bar and report of an import, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog read, compared, stored and indexed, wherever it comes from.
+"""Compare, store and index an imported catalog, from any source.
 
 Until the store's one transaction nothing has changed; after it the catalog stays, whatever
 becomes of the index.

@@ -1,4 +1,4 @@
-"""``toolsrv lab``: making and judging the parts that ship. Its commands are imported when called."""
+"""``toolsrv lab``: the command table. Commands are imported when they are called."""
 
 from __future__ import annotations
 

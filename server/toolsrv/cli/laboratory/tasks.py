@@ -1,7 +1,7 @@
 """``toolsrv lab instructions``, ``lab report instructions`` and ``annotate``: write tasks, solve them.
 
-Solved tasks are kept as ToolBench answer files. The work is done by ``toolsrv_lab.instructions`` and
-``toolsrv_lab.annotation``.
+Solved tasks are kept as ToolBench answer files. The work is done by ``toolsrv_lab.instructions``
+and ``toolsrv_lab.annotation``.
 """
 
 from __future__ import annotations
