@@ -36,6 +36,7 @@ _FORMAT_LIMIT = 40
 _SKETCH_LIMIT = 12
 _VALUES_LIMIT = 50
 _DEPRECATED = "Deprecated."
+_HEADS = ("Fields: ", "List of objects with: ")
 
 
 def flat_view(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,7 +64,10 @@ def with_annotations(schema: Mapping[str, Any], flat: Mapping[str, Any]) -> dict
         if text.endswith(_DEPRECATED) and "deprecated" not in schema:
             text, found["deprecated"] = text.removesuffix(_DEPRECATED).rstrip(), True
         implied = " ".join(_details(_collapsed(schema), {}))
-        if text := text.removesuffix(implied).rstrip():
+        text = text.removesuffix(implied)
+        if (head := next((one for one in _HEADS if one in implied), None)) is not None:
+            text = text.partition(head)[0]  # its fields were told from more than was kept
+        if text := text.rstrip():
             found = {"description": text} | found
     if "default" not in schema and flat.get("default") not in ("", None):
         found["default"] = flat["default"]

@@ -103,3 +103,11 @@ def test_what_stood_beside_a_schema_becomes_part_of_it() -> None:
         "deprecated": True,
     }
     assert earlier.description == "What to tell Each one of: a, b. List of strings. Deprecated."
+
+
+def test_fields_that_stood_beside_a_schema_are_told_once() -> None:
+    schema = {"type": "object", "properties": {"a": {}, "b": {}}}
+    earlier = Parameter(
+        name="n", description="How. Fields: a (string), b (object).", json_schema=schema
+    )
+    assert earlier.description == "How. Fields: a, b."

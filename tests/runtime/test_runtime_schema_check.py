@@ -340,57 +340,6 @@ def test_a_value_fits_exactly_one_variant_of_one_of(
     assert sent(loose, {"v": bad})  # any of them is enough where the document says so
 
 
-def test_a_body_of_inherited_parts_is_one_object_and_nothing_beside_its_arguments() -> None:
-    named = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
-    aged = {
-        "allOf": [{"$ref": "#/components/schemas/Named"}, {"properties": {"age": {"minimum": 1}}}]
-    }
-    api = posted({"allOf": [aged, {"required": ["age"]}]}, {"Named": named})
-    assert api.together == ()
-    assert [one.name for one in api.required] == ["name", "age"]
-    assert "'age' must be at least 1" in refused(api, {"name": "x", "age": 0})
-    inner = posted({"properties": {"v": {"allOf": [aged]}}}, {"Named": named})
-    assert inner.optional[0].json_schema == {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "age": {"minimum": 1}},
-        "required": ["name"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("schema", "bad"),
-    [
-        ({"minimum": 1}, 0),
-        ({"pattern": "^x"}, "5"),
-        ({"maxLength": 2}, "true"),
-        ({"pattern": "^x"}, "a"),
-        ({"multipleOf": 2}, 3),
-        ({"minItems": 2}, ["a"]),
-    ],
-)
-def test_no_value_is_read_as_another_type_to_evade_what_is_demanded(schema: Any, bad: Any) -> None:
-    api = posted({"type": "object", "properties": {"v": schema}})
-    assert "'v' must be" in refused(api, {"v": bad})
-
-
-@pytest.mark.parametrize(
-    ("parts", "good", "bad"),
-    [
-        ([{"properties": {"a": {"minimum": 1}}}, {"properties": {"a": {"maximum": 3}}}], 2, 4),
-        ([{"type": ["integer", "null"]}, {"minimum": 1}], 1, 0),
-        ([{"type": "object", "additionalProperties": {"type": "integer"}}, {"properties": {"b": {}}}],
-         {"a": 1}, {"a": "x"}),
-    ],
-)  # fmt: skip
-def test_parts_that_say_otherwise_within_one_object_stay_apart(
-    parts: list[Any], good: Any, bad: Any
-) -> None:
-    whole = posted({"properties": {"v": {"allOf": parts}}})
-    for value, holds in ((good, True), (bad, False)):
-        given = {"v": value if "properties" not in parts[0] else {"a": value}}
-        assert json.loads(sent(whole, given)) == given if holds else refused(whole, given)
-
-
 def test_a_refusal_says_which_variants_a_body_fits() -> None:
     card = {"type": "object", "title": "Card", "required": ["number"], "properties": {"number": {}}}
     bank = {"type": "object", "required": ["iban"], "properties": {"iban": {"type": "string"}}}
@@ -468,44 +417,6 @@ def test_properties_that_no_part_names_are_refused(
     assert any(word in text for word in words)
 
 
-PAIR = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}
-
-
-@pytest.mark.parametrize(
-    ("schema", "good", "bad", "why"),
-    [
-        ({"prefixItems": [{"type": "integer"}]}, [1, "any"], ["a"], "at [0] must be a whole number"),
-        ({"contains": {"const": 7}}, [1, 7], [1, 2], "a list with an item that its schema asks for"),
-        ({"contains": {"const": 7}, "minContains": 2}, [7, 1, 7], [7, 1], "at least 2 items"),
-        ({"contains": {"const": 7}, "maxContains": 1}, [7, 1], [7, 7], "at most 1 items"),
-        ({"contains": {"const": 7}, "minContains": 0}, [], None, ""),
-        (PAIR | {"unevaluatedItems": False}, [1, "a"], [1, "a", 2], "takes no item 3"),
-        (PAIR | {"unevaluatedItems": {"type": "boolean"}}, [1, "a", True], [1, "a", 2], "at [2] must be true or false"),
-        ({"allOf": [PAIR], "unevaluatedItems": False}, [1, "a"], [1, "a", 2], "takes no item 3"),
-        ({"$ref": "#/components/schemas/Pair", "unevaluatedItems": False}, [1], [1, "a", 2, 3], "takes no item 3, 4"),
-        ({"anyOf": [PAIR, {"contains": {"const": 7}}], "unevaluatedItems": False}, [1, "a"], [1, "a", 2], "takes no item 3"),
-        ({"anyOf": [PAIR, {"contains": {"const": 7}}], "unevaluatedItems": False}, [1, "a", 7], [1, "a", 7, 8], "takes no item 4"),
-        ({"if": {"maxItems": 1}, "then": {"prefixItems": [{}]}, "unevaluatedItems": False}, ["a"], ["a", "b"], "takes no item 1, 2"),
-        ({"items": {"type": "integer"}, "unevaluatedItems": False}, [1, 2], ["a"], "at [0] must be a whole number"),
-        ({"allOf": [{"items": {}}], "unevaluatedItems": False}, [1, 2], None, ""),
-        ({"uniqueItems": True}, [1, 2], [1, 1], "must have no item twice"),
-        ({"propertyNames": {"pattern": "^x"}}, {"x1": 1}, {"y": 1}, "text that matches /^x/"),
-        ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 2}, {"a": 1}, "lacks b"),
-        ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"b": 2}, {"a": 1}, "lacks b"),
-        ({"minProperties": 2}, {"a": 1, "b": 2}, {"a": 1}, "an object of at least 2 properties"),
-        ({"type": "integer", "format": "uint8"}, 255, 256, "from 0 up of 8 bits"),
-        ({"type": "integer", "format": "int16"}, -32768, 32768, "a whole number of 16 bits"),
-        ({"type": "string", "format": "idn-email"}, "ä@ö.example", "ä", "an e-mail address"),
-    ],
-)  # fmt: skip
-def test_every_keyword_of_a_document_is_enforced(
-    schema: dict[str, Any], good: Any, bad: Any, why: str
-) -> None:
-    api = posted({"type": "object", "properties": {"v": schema}}, {"Pair": PAIR})
-    assert json.loads(sent(api, {"v": good})) == {"v": good}
-    assert bad is None or why in refused(api, {"v": bad})
-
-
 def test_properties_of_a_part_that_is_not_kept_are_not_refused() -> None:
     deep: dict[str, Any] = {"properties": {"a": {"type": "integer"}}}
     for _ in range(20):
@@ -514,19 +425,6 @@ def test_properties_of_a_part_that_is_not_kept_are_not_refused() -> None:
     assert sent(api, {"v": {"a": 1}}) == '{"v":{"a":1}}'
     dead = {"allOf": [{"$ref": "#/nowhere"}], "unevaluatedProperties": False}
     assert sent(posted({"properties": {"v": dead}}), {"v": {"a": 1}}) == '{"v":{"a":1}}'
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"oneOf": [CAT, DOG], "unevaluatedProperties": False},
-        {"allOf": [PAIR], "contains": {"type": "string"}, "maxContains": 1, "unevaluatedItems": False},
-        {"type": "integer", "description": "How many", "default": 3, "examples": [4], "deprecated": True},
-    ],
-)  # fmt: skip
-def test_schemas_survive_an_export(schema: dict[str, Any]) -> None:
-    tool = read({"requestBody": {"content": {JSON: {"schema": {"properties": {"v": schema}}}}}})
-    assert read_tool(tool_document(tool), "Other").apis[0].parameters == tool.apis[0].parameters
 
 
 def test_variants_that_differ_in_read_only_properties_alone_may_both_fit() -> None:
