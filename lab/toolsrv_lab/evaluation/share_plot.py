@@ -18,6 +18,8 @@ from toolsrv_runtime.files import open_atomic
 _COLORS = ("#1f6fb2", "#d9822b", "#4b9b5f", "#a0509a", "#8c6d3f", "#5b6770")
 _GREY = "#5b6770"
 _WIDTH = 0.8
+_LETTER = 0.065
+"""Width of a letter of the legend, inches."""
 
 
 def draw_shares(
@@ -37,10 +39,10 @@ def draw_shares(
     groups = list(dict.fromkeys(name for one in shares.values() for name in one))
     settings = {"svg.fonttype": "none", "svg.hashsalt": "toolsrv", "font.size": 9}
     with matplotlib.rc_context(settings):
-        picture = figures.Figure(
-            figsize=(max(5.0, 1.0 + 0.35 * len(groups) * (len(shares) + 1)), 3.6),
-            layout="constrained",
-        )
+        bars = max(5.0, 1.0 + 0.35 * len(groups) * (len(shares) + 1))
+        legend = _LETTER * max(map(len, shares), default=0)
+        below = _LETTER / 2 * max(map(len, groups), default=0)  # they are turned by 30 degrees
+        picture = figures.Figure(figsize=(bars + legend, 3.6 + below), layout="constrained")
         axes = picture.subplots()
         width = _WIDTH / max(1, len(shares))
         for at, (series, found) in enumerate(shares.items()):
