@@ -202,13 +202,15 @@ class Outcome(_Frozen):
     asked for. ``notes`` say what prompts had no room for. ``need_keys`` are APIs that fit and were
     left out for what they need (id -> what), and ``candidates`` are all APIs that were available,
     ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth in
-    ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1. ``continues`` is
-    the id of the run that the task went on from. ``switches`` are those of the solve; ``votes`` how
+    ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1. ``run_id``
+    is the id under which the run is kept, "" where it is not; ``continues`` is that of the run that
+    the task went on from. ``switches`` are those of the solve; ``votes`` how
     many solves were made, of which ``agreed`` state what this answer does, and ``usage`` is that of
     all.
     """
 
     task: str
+    run_id: str = ""
     continues: str = ""
     status: Status
     answer: str

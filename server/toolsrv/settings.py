@@ -372,8 +372,14 @@ def profiles_folder(data_dir: Path) -> Path:
     return config_path({"data_dir": data_dir} if moved else None).parent / "profiles"
 
 
-def load(flags: Mapping[str, Any] | None = None) -> Loaded:
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def load(flags: Mapping[str, Any] | None = None, *, origin: Callable[[str], str] = _flag) -> Loaded:
     """Merge flags (``None`` means not given), environment, file and defaults.
+
+    ``origin`` names the place of a flag in errors and in ``Loaded.origins``.
 
     Raises:
         UsageError: A value is not acceptable or the file has an unknown key; names the place.
@@ -383,13 +389,13 @@ def load(flags: Mapping[str, Any] | None = None) -> Loaded:
     layers: tuple[tuple[dict[str, Any], Callable[[str], str]], ...] = (
         (_from_file(path), lambda _: str(path)),
         (_from_environment(), lambda key: f"{PREFIX}{key.upper()}"),
-        (given, lambda key: f"--{key.replace('_', '-')}"),
+        (given, origin),
     )
     values: dict[str, Any] = {}
     origins = dict.fromkeys(Settings.model_fields, "default")
-    for layer, origin in layers:
+    for layer, place in layers:
         for key, value in layer.items():
-            values[key], origins[key] = value, origin(key)
+            values[key], origins[key] = value, place(key)
     try:
         settings = Settings.model_validate(values).come_from(origins)
     except ValidationError as error:

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from toolsrv_registry.errors import UsageError
+
 T = TypeVar("T")
 
 
@@ -52,16 +54,24 @@ class Once(Generic[T]):
         self._build = build
         self._lock = threading.Lock()
         self._part: T | None = None
+        self._ended = False
 
     def get(self) -> T:
-        """Return the part; concurrent callers wait for the one that builds it."""
+        """Return the part; concurrent callers wait for the one that builds it.
+
+        Raises:
+            UsageError: it is closed for good.
+        """
         with self._lock:
+            if self._ended:
+                raise UsageError("this toolbox is closed", hint="open a new one")
             if self._part is None:
                 self._part = self._build()
             return self._part
 
-    def take(self) -> T | None:
-        """Return the part if it is built, and forget it."""
+    def take(self, *, last: bool = False) -> T | None:
+        """Return the part if it is built, and forget it; ``last``: it is never built again."""
         with self._lock:
+            self._ended = self._ended or last
             part, self._part = self._part, None
             return part

@@ -342,25 +342,25 @@ class Workbench:
         if model is None or (model.is_file() and model.stat().st_size <= WARM_MODEL_BYTES):
             self._model.get()
 
-    def close(self) -> None:
-        """Let go of the registry; it opens again when it is needed."""
-        if (registry := self._registry.take()) is not None:
+    def close(self, *, last: bool = False) -> None:
+        """Let go of the registry; unless ``last`` it opens again when it is needed."""
+        if (registry := self._registry.take(last=last)) is not None:
             registry.close()
-        self._indexed.take()
+        self._indexed.take(last=last)
 
-    async def aclose(self) -> None:
-        """Let go of everything that is open; all of it opens again when it is needed.
+    async def aclose(self, *, last: bool = False) -> None:
+        """Let go of everything that is open; unless ``last`` it opens again when it is needed.
 
         Solves end before: a call of a model that works is waited for, the next one is refused.
         """
-        self.close()
-        if (caller := self._caller.take()) is not None:
+        self.close(last=last)
+        if (caller := self._caller.take(last=last)) is not None:
             await caller.aclose()
-        await in_thread(self._close_models)
+        await in_thread(lambda: self._close_models(last=last))
 
-    def _close_models(self) -> None:
+    def _close_models(self, *, last: bool) -> None:
         for part in (self._model, self._simulator):
-            if (loaded := part.take()) is not None:
+            if (loaded := part.take(last=last)) is not None:
                 loaded[0].close()
 
     def _open_registry(self) -> Registry:

@@ -46,7 +46,6 @@ def test_the_view_logs_every_event_and_the_cost(
     monkeypatch.setattr(output, "console", lambda **_: console)
     with solve_view.LiveView(out.Limits(), quiet=False) as view:
         view.phase("loading")
-        view.begin()
         for event in EVENTS:
             view.on_event(event)
         view.on_event(outcome.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))

@@ -9,12 +9,14 @@ prompts.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import json
 import logging
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,14 +184,13 @@ def keep_spooled(data_dir: Path, one: Spooled, api_id: str) -> Path:
 
 
 def saved_file(path: Path, media: str, size: int) -> KeptFile:
-    """Return what is told of a file that was saved at ``path``."""
-    return KeptFile(
-        name=path.name,
-        media_type=media,
-        bytes=size,
-        path=str(path),
-        uri=FILE_URI.format(handle=secrets.token_urlsafe(HANDLE_BYTES)),
-    )
+    """Return what is told of a file that was saved at ``path``; no MCP client reads it yet."""
+    return KeptFile(name=path.name, media_type=media, bytes=size, path=str(path), uri="")
+
+
+def new_uri() -> str:
+    """Return a resource address that nobody can guess, for a file that MCP clients read."""
+    return FILE_URI.format(handle=secrets.token_urlsafe(HANDLE_BYTES))
 
 
 def _folder_with_room(data_dir: Path, size: int) -> Path:
@@ -280,25 +281,76 @@ class FileSavingCaller:
         return self._caller.schema(api)
 
 
+class UnsavedError(DataError):
+    """A call was made and its response cannot be saved; ``result`` is what the call came to."""
+
+    def __init__(self, result: CallResult, error: ToolsrvError) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.result = result
+
+
 def save_files(result: CallResult, data_dir: Path) -> CallResult:
-    """Return a result with its files saved and named.
+    """Return a result with its files saved in the data folder and named for a model.
 
     Raises:
         DataError: they cannot be written.
     """
-    saved = [
-        saved_file(keep_file(data_dir, one, result.api_id), one.media, one.size)
-        for one in result.files
-    ]
-    if (large := result.spooled) is not None:
-        path = keep_spooled(data_dir, large, result.api_id)
-        saved.append(saved_file(path, large.media, large.size))
+    kept = tuple(one.model_copy(update={"uri": new_uri()}) for one in _kept(result, data_dir))
     return result.model_copy(
-        update={"kept": tuple(saved), "spooled": None, "response": _named(result.response, saved)}
+        update={"kept": kept, "spooled": None, "response": _named(result.response, kept)}
     )
 
 
-def _named(response: Any, saved: list[KeptFile]) -> Any:
+def save(
+    result: CallResult, data_dir: Path, path: Path | None = None, *, force: bool = False
+) -> CallResult:
+    """Return a result whose ``kept`` says where its files were saved. Blocks.
+
+    Without ``path`` bytes go to the data folder. With it they go there, or into it where it is a
+    folder, and so do a text or a JSON value, where the call succeeded.
+
+    Raises:
+        UnsavedError: they cannot be written, or there is a file already and no ``force``.
+    """
+    try:
+        kept = _kept(result, data_dir) if path is None else _kept_at(result, path, force=force)
+    except ToolsrvError as error:
+        raise UnsavedError(result, error) from error
+    return result.model_copy(update={"kept": kept, "spooled": None})
+
+
+def _kept(result: CallResult, data_dir: Path) -> tuple[KeptFile, ...]:
+    api_id = result.api_id
+    saved = [
+        saved_file(keep_file(data_dir, one, api_id), one.media, one.size) for one in result.files
+    ]
+    if (large := result.spooled) is not None:
+        path = keep_spooled(data_dir, large, api_id)
+        saved.append(saved_file(path, large.media, large.size))
+    return tuple(saved)
+
+
+def _kept_at(result: CallResult, path: Path, *, force: bool) -> tuple[KeptFile, ...]:
+    files, large, api_id = result.files, result.spooled, result.api_id
+    if large is not None:
+        place = save_spooled(path, large, force=force, api_id=api_id)
+        return (saved_file(place, large.media, large.size),)
+    if not files and result.ok:
+        files = (_as_file(result.response),)
+    places = save_all(path, files, force=force, api_id=api_id)
+    pairs = zip(places, files, strict=True)
+    return tuple(saved_file(place, one.media, one.size) for place, one in pairs)
+
+
+def _as_file(response: Any) -> Attachment:
+    """Return a text, or a JSON value on many lines, as a file in UTF-8."""
+    is_text = isinstance(response, str)
+    text = response if is_text else json.dumps(response, ensure_ascii=False, indent=2)
+    blob = base64.b64encode(text.encode(errors="backslashreplace")).decode("ascii")
+    return Attachment(media="text/plain" if is_text else "application/json", blob=blob)
+
+
+def _named(response: Any, saved: Sequence[KeptFile]) -> Any:
     """Return what stands for a file in a response, with the names under which it was saved."""
     if not isinstance(response, str):
         return response

@@ -74,30 +74,46 @@ def with_files(api: Api, arguments: Mapping[str, Any], find: Find) -> dict[str, 
     }
 
 
-def add_files(api: Api, arguments: dict[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Return arguments with those that ``NAME=PATH`` gives; a name given twice is a list.
-
-    An argument that takes no bytes gets the text of the file.
+def named_paths(given: Sequence[str]) -> dict[str, list[Path]]:
+    """Return the paths of arguments that are given as ``NAME=PATH``, by name.
 
     Raises:
-        UsageError: it is no NAME=PATH, the argument is there already, or a file cannot be read.
+        UsageError: one is no NAME=PATH.
     """
-    keys = parameter_keys(api)
-    named = {one.name: one for one in keys.values()} | keys
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Path]] = {}
     for one in given:
         name, sign, path = one.partition("=")
         if not name or not sign or not path:
             raise UsageError(f"{one[:80]!r} is no NAME=PATH", hint="write --file photo=a.png")
-        if name in arguments:
-            raise UsageError(
-                f"the argument {name[:80]!r} is given twice", hint="leave one of them out"
-            )
-        found.setdefault(name, []).append(_value(anywhere(path), _schema(named.get(name))))
+        found.setdefault(name, []).append(anywhere(path))
+    return found
+
+
+def add_files(
+    api: Api, arguments: dict[str, Any], files: Mapping[str, Sequence[Path]]
+) -> dict[str, Any]:
+    """Return arguments with those that are files; several paths of one argument are a list.
+
+    An argument that takes no bytes gets the text of the file.
+
+    Raises:
+        UsageError: the argument is there already, or a file cannot be read.
+    """
+    if twice := files.keys() & arguments.keys():
+        raise UsageError(
+            f"the argument {min(twice)[:80]!r} is given twice", hint="leave one of them out"
+        )
+    keys = parameter_keys(api)
+    named = {one.name: one for one in keys.values()} | keys
+    found = {
+        name: [_value(path, _schema(named.get(name))) for path in paths]
+        for name, paths in files.items()
+    }
     lists = {name for name, one in keys.items() if one.type == "ARRAY"}
     return arguments | {
         name: values if len(values) > 1 or name in lists else values[0]
         for name, values in found.items()
+        if values
     }
 
 

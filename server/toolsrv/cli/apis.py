@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
+import contextlib
 import json
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,11 @@ from toolsrv_registry.errors import ToolsrvError, UsageError
 from toolsrv_runtime.calls.arguments import parse
 
 if TYPE_CHECKING:
+    from toolsrv.operations import Files
+    from toolsrv.toolbox import AsyncToolbox
     from toolsrv.views.apis import Detail, FileView
     from toolsrv.views.search import HitView, SearchView
-    from toolsrv.workbench import Workbench
-    from toolsrv_registry.api import Api
-    from toolsrv_runtime.calls.caller import CallResult
-    from toolsrv_runtime.calls.result import Spool
+    from toolsrv_runtime.calls.result import CallResult
 
 
 @click.command(epilog=example('toolsrv search "sunrise in a city" --limit 3'))
@@ -72,25 +71,18 @@ def search(
     Of APIs that fit equally well those come first that can be called now, then those that cost less
     and have served better.
     """
-    from toolsrv.views.search import search_view
-
-    query = plain(text).strip()
-    if not query:
-        raise UsageError("the text to search for is empty", hint="say what the API should do")
-    bench = session.workbench()
-    result = bench.search(
-        query,
-        limit,
-        offset=offset,
-        category=category,
-        tool=tool,
-        catalog=catalog,
-        include_dead=include_dead,
-        callable_only=callable_only,
-    )
-    known = bench.readiness([hit.api for hit in result.hits])
-    asyncio.run(bench.aclose())
-    view = search_view(result, detail or ("full" if as_json else "summary"), known)
+    with session.toolbox() as toolbox:
+        view = toolbox.search(
+            text,
+            limit=limit,
+            offset=offset,
+            category=category,
+            tool=tool,
+            catalog=catalog,
+            detail=detail or ("full" if as_json else "summary"),
+            include_dead=include_dead,
+            callable_only=callable_only,
+        )
     if as_json:
         emit_json(view.model_dump(mode="json"))
     else:
@@ -161,17 +153,12 @@ def describe(
     What an argument holds stands below its description, a line each. --schema shows all of it as
     JSON Schema 2020-12; with --json it stands in the description.
     """
-    from toolsrv.views.apis import allowed_words, api_view, call_line, check_line, describe_keys
+    from toolsrv.views.apis import allowed_words, call_line, check_line, describe_keys
 
-    bench = session.workbench()
-    store = bench.registry().store
-    api = store.get(api_id, catalog=catalog)
-    check = store.checks([api]).get(api.id)
-    now = bench.readiness_of(api, catalog)
-    view = api_view(bench.as_called(api), check, now, schema=schema)
-    if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
-        note(f"note: searches find and calls use the API of this id in {served}")
-    asyncio.run(bench.aclose())
+    with session.toolbox() as toolbox:
+        view = toolbox.describe(api_id, catalog=catalog, schema=schema)
+    if view.hidden_behind:
+        note(f"note: searches find and calls use the API of this id in {view.hidden_behind}")
     if as_json or schema:
         emit_json(view.model_dump(mode="json") if as_json else view.arguments_schema)
         return
@@ -259,28 +246,27 @@ def call(
     Of a text or JSON of more than 4 MB only the beginning is printed, and the exit code is 1:
     --save writes all of it.
     """
-    from toolsrv.calls import files as call_files
-    from toolsrv.calls.uploads import add_files, anywhere, with_files
+    from toolsrv.calls.files import UnsavedError
+    from toolsrv.calls.uploads import named_paths
     from toolsrv.cli.catalog.report import Bar
     from toolsrv.cli.interrupt import interruptible
     from toolsrv.views.apis import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)
-    bench = session.workbench(mode=mode, simulate=simulate, simulator=simulator)
-    if save is not None:
-        call_files.check_save(save, force=force)
-    api = bench.api(api_id)
-    given = with_files(api, add_files(api, given, files), anywhere)
+    toolbox = session.async_toolbox(mode=mode, simulate=simulate, simulator=simulator)
+    named = named_paths(files)
+    fault: UnsavedError | None = None
+    left: int | None = None
     with Bar("saving", "bytes") as bar, interruptible():
-        spool = replace(
-            call_files.response_spool(bench.settings.data_dir, bench.settings.download_bytes, save),
-            progress=bar.show,
-        )
-        result, left = asyncio.run(_call(bench, api, given, spool))
+        try:
+            work = _call(toolbox, api_id, given, named, save, force=force, progress=bar.show)
+            result, left = asyncio.run(work)
+        except UnsavedError as error:
+            fault, result = error, error.result
     result = _advised(result, saves=save is not None)
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
-    saved, fault = _saved(result, save, force=force, data_dir=bench.settings.data_dir)
+    saved = _files(result)
     if as_json:
         emit_json(call_view(result, None, saved).model_dump(mode="json"))
     else:
@@ -291,44 +277,20 @@ def call(
         context.exit(error_handler.USAGE if result.refused else error_handler.FAULT)
 
 
-def _saved(
-    result: CallResult, save: Path | None, *, force: bool, data_dir: Path
-) -> tuple[tuple[FileView, ...], ToolsrvError | None]:
-    """Write what a call brought; return where it went, and what prevented it.
-
-    A text or a JSON value is written only where a person says so, and where the call succeeded.
-    """
-    from toolsrv.calls.files import keep_file, keep_spooled, save_all, save_spooled
+def _files(result: CallResult) -> tuple[FileView, ...]:
+    """Return what a call brought as bytes: where each file was saved, or that it was not."""
     from toolsrv.views.apis import FileView, file_view
-    from toolsrv_runtime.calls.response_body import Attachment
 
-    files, large = result.files, result.spooled
-    if large is not None:
-        told = FileView(media_type=plain(large.media), bytes=large.size, name=plain(large.name))
-        try:
-            path = (
-                keep_spooled(data_dir, large, result.api_id)
-                if save is None
-                else save_spooled(save, large, force=force, api_id=result.api_id)
-            )
-        except ToolsrvError as error:
-            return (told,), error
-        return (told.model_copy(update={"path": str(path)}),), None
-    if save is not None and not files and result.ok:
-        is_text = isinstance(result.response, str)
-        text = result.response if is_text else _indented(result.response)
-        content = text.encode(errors="backslashreplace")
-        media = "text/plain" if is_text else "application/json"
-        files = (Attachment(media=media, blob=base64.b64encode(content).decode("ascii")),)
-    try:
-        if save is None:
-            paths = [keep_file(data_dir, one, result.api_id) for one in files]
-        else:
-            paths = save_all(save, files, force=force, api_id=result.api_id)
-    except ToolsrvError as error:
-        return tuple(file_view(one) for one in files), error
-    views = zip(files, paths, strict=True)
-    return tuple(file_view(one, path=str(path)) for one, path in views), None
+    if result.kept:
+        names = [plain(one.name) for one in result.files]
+        names += [""] * (len(result.kept) - len(names))
+        return tuple(
+            FileView(media_type=plain(one.media_type), bytes=one.bytes, name=name, path=one.path)
+            for one, name in zip(result.kept, names, strict=True)
+        )
+    if (large := result.spooled) is not None:
+        return (FileView(media_type=plain(large.media), bytes=large.size, name=plain(large.name)),)
+    return tuple(map(file_view, result.files))
 
 
 def _show_result(
@@ -368,24 +330,30 @@ def _indented(value: Any) -> str:
 
 
 async def _call(
-    bench: Workbench, api: Api, arguments: dict[str, Any], spool: Spool
+    toolbox: AsyncToolbox,
+    api_id: str,
+    arguments: dict[str, Any],
+    files: Files,
+    save: Path | None,
+    *,
+    force: bool,
+    progress: Callable[[int, int | None], None],
 ) -> tuple[CallResult, int | None]:
     """Return what a call came to, and how many its host has left today (None: no limit)."""
-    try:
-        result = await _call_until_answered(bench, api, arguments, spool)
-        return result, bench.caller().calls_left(api)
-    finally:
-        await bench.aclose()
-
-
-async def _call_until_answered(
-    bench: Workbench, api: Api, arguments: dict[str, Any], spool: Spool
-) -> CallResult:
-    from toolsrv_runtime.calls.result import declined_result
-
-    result = await bench.caller().call(api, arguments, spool=spool)
-    if result.consent is None or not prompting.can_ask():
-        return result
-    if not await prompting.ask_consent(result.consent):
-        return declined_result(result)
-    return await bench.caller().call(api, arguments, consent=result.consent, spool=spool)
+    async with toolbox:
+        result = await toolbox.call(
+            api_id,
+            arguments,
+            files=files,
+            save_to=save,
+            force=force,
+            confirm=prompting.ask_consent if prompting.can_ask() else None,
+            any_path=True,
+            progress=progress,
+        )
+        if result.source != "live":
+            return result, None
+        with contextlib.suppress(ToolsrvError):  # the call is made: its result counts
+            now = (await toolbox.describe(api_id)).now
+            return result, now.calls_left if now is not None else None
+        return result, None

@@ -16,6 +16,7 @@ from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:  # pydantic is not needed for --help
     from toolsrv.settings import Loaded
+    from toolsrv.toolbox import AsyncToolbox, Toolbox
     from toolsrv.workbench import Workbench
 
 _OTHERS = 0o077
@@ -68,6 +69,18 @@ class Session:
         bench = Workbench(loaded.settings, progress=index_progress())
         click.get_current_context().call_on_close(bench.close)
         return bench
+
+    def toolbox(self, **flags: Any) -> Toolbox:
+        """Return a toolbox over ``workbench``; a context manager."""
+        from toolsrv.toolbox import Toolbox
+
+        return Toolbox.from_workbench(self.workbench(**flags))
+
+    def async_toolbox(self, **flags: Any) -> AsyncToolbox:
+        """Return a toolbox over ``workbench`` for asynchronous code; a context manager."""
+        from toolsrv.toolbox import AsyncToolbox
+
+        return AsyncToolbox.from_workbench(self.workbench(**flags))
 
     def fault_folder(self) -> Path:
         """Return the data folder as well as it can be known when things are broken."""

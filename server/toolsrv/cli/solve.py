@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from toolsrv.calls.consent import worth_asking
 from toolsrv.cli import error_handler, prompting
 from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, note
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_runtime.calls.result import Consent
     from toolsrv_runtime.contract.hints import Question
-    from toolsrv_runtime.options import EarlierRun
     from toolsrv_runtime.outcome import Outcome
-    from toolsrv_runtime.solve import SolveOptions, Solver
     from toolsrv_runtime.stop import Stop
 
 
@@ -85,22 +82,16 @@ def solve(
 
         save_answer = save_answer.expanduser()
         check_writable(save_answer)
-    from toolsrv.model_loading import check_model
-
     bench = session.workbench(**flags)
-    check_model(bench.settings)  # before an index is built for nothing
     if bench.settings.adapter is not None:
         from toolsrv.cli.model_create import merge_first
+        from toolsrv.model_loading import check_model
 
+        check_model(bench.settings)
         merge_first(bench.settings)
-    options = bench.options(category=category)
-    if answer_to is not None:
-        text, before = _continued(bench, answer_to, text)
-        continues = continues or before
-    if continues:
-        options = options.model_copy(update={"earlier": _earlier(bench, continues)})
-    work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
-    outcome = asyncio.run(work.run(as_json=as_json))
+    work = _Solve(bench, quiet=quiet, save=save_answer)
+    solving = work.run(text, category, answer_to or "", continues or "", as_json=as_json)
+    outcome = asyncio.run(solving)
     if work.fault is not None:
         context.exit(error_handler.FAULT)
     context.exit(
@@ -111,37 +102,28 @@ def solve(
 class _Solve:
     """One solve on the terminal. ``fault`` is why its answer file was not written."""
 
-    def __init__(
-        self,
-        bench: Workbench,
-        task: str,
-        options: SolveOptions,
-        *,
-        quiet: bool,
-        save: Path | None,
-    ) -> None:
+    def __init__(self, bench: Workbench, *, quiet: bool, save: Path | None) -> None:
         from toolsrv.cli.solve_view import LiveView
         from toolsrv_runtime.stop import Stop
 
         self._bench = bench
-        self._task = task
-        self._options = options
         self._save = save
         self.fault: ToolsrvError | None = None
-        self._run_id = ""
-        self._warning = ""
         self._stop: Stop = Stop()
-        self._asks = prompting.can_ask()
-        self._view: LiveView = LiveView(options.limits, quiet=quiet)
+        self._view: LiveView = LiveView(bench.options().limits, quiet=quiet)
         bench.progress = self._view.building
 
-    async def run(self, *, as_json: bool) -> Outcome:
+    async def run(
+        self, task: str, category: str | None, answer_to: str, continues: str, *, as_json: bool
+    ) -> Outcome:
         """Solve and report; an interrupted solve ends the process, with what there is."""
         from toolsrv.cli.interrupt import stoppable
 
         with self._view:
             outcome, interrupted = await stoppable(
-                self._work(), ask=self._ask, at_once=self._view.close
+                self._work(task, category, answer_to, continues),
+                ask=self._ask,
+                at_once=self._view.close,
             )
             if outcome is not None:
                 self._view.finish(outcome.usage)
@@ -151,15 +133,7 @@ class _Solve:
                 error_handler.ErrorReport(code, "interrupted before there was anything"), as_json
             )
             _leave(interrupted)
-        _report(outcome, as_json)
-        if self._warning:
-            note(f"warning: {self._warning}")
-        elif self._run_id and not as_json:
-            note(f"the whole search: toolsrv run show {self._run_id}")
-        if outcome.status == "needs_input" and self._run_id:
-            if as_json:
-                note(outcome.reason)
-            note(f'to go on: toolsrv solve --answer-to {self._run_id} "ANSWER"')
+        self._report(outcome, as_json)
         if self.fault is not None:  # stdout has its one document already
             error_handler.report_error(
                 error_handler.ErrorReport(error_handler.FAULT, self.fault.message, self.fault.hint),
@@ -169,31 +143,45 @@ class _Solve:
             _leave(interrupted)
         return outcome
 
-    async def _work(self) -> Outcome:
+    async def _work(
+        self, task: str, category: str | None, answer_to: str, continues: str
+    ) -> Outcome:
         from toolsrv.threads import in_thread
+        from toolsrv.toolbox import AsyncToolbox
 
         self._view.phase("opening the catalog and loading the model")
-        solver: Solver = await in_thread(self._prepare)
-        self._view.begin()
-        try:
-            outcome = await solver.solve(
-                self._task,
-                self._options,
+        asks = prompting.can_ask()
+        async with AsyncToolbox.from_workbench(self._bench) as toolbox:
+            outcome = await toolbox.solve(
+                task,
+                category=category,
+                answer_to=answer_to,
+                continues=continues,
                 on_event=self._view.on_event,
                 stop=self._stop,
-                ask_value=self._value if self._asks else None,
-                ask=self._consent if self._asks and worth_asking(self._bench.settings) else None,
+                confirm=self._consent if asks else None,
+                ask_value=self._value if asks else None,
             )
             if (path := self._save) is not None:
                 await in_thread(lambda: self._write(path, outcome))
-            await in_thread(lambda: self._keep(outcome))
             return outcome
-        finally:
-            await self._bench.aclose()
 
-    def _prepare(self) -> Solver:
-        self._bench.check_category(self._options.category)
-        return self._bench.solver(asks=self._asks)
+    def _report(self, outcome: Outcome, as_json: bool) -> None:
+        """Print the outcome, and where the whole of it is or why it was not kept."""
+        if as_json:
+            emit_json(outcome.model_dump(mode="json"))
+        else:
+            from toolsrv.cli.solve_view import show_outcome
+
+            show_outcome(outcome)
+        if not outcome.run_id:
+            return
+        if not as_json:
+            note(f"the whole search: toolsrv run show {outcome.run_id}")
+        if outcome.status == "needs_input":
+            if as_json:
+                note(outcome.reason)
+            note(f'to go on: toolsrv solve --answer-to {outcome.run_id} "ANSWER"')
 
     async def _consent(self, wanted: Consent) -> bool:
         """Ask the person at this terminal."""
@@ -204,20 +192,6 @@ class _Solve:
         """Ask the person at this terminal."""
         with self._view.paused():
             return await prompting.ask_value(wanted)
-
-    def _keep(self, outcome: Outcome) -> None:
-        """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""
-        from toolsrv.runs.queue import new_run_id
-        from toolsrv.runs.records import RunRecord
-        from toolsrv.runs.store import keep_run
-
-        settings = self._bench.settings
-        record = RunRecord(
-            id=new_run_id(), task=outcome.task, status=outcome.status, outcome=outcome
-        )
-        self._warning = keep_run(settings.data_dir, record, settings.keep_runs)
-        if settings.keep_runs and not self._warning:
-            self._run_id = record.id
 
     def _write(self, path: Path, outcome: Outcome) -> None:
         """Write the answer file; what prevents it is kept, so that the answer is shown."""
@@ -246,34 +220,6 @@ class _Solve:
         again = "; press Ctrl-C again to leave at once" if number == signal.SIGINT else ""
         self._view.say(f"stopping{again}", "yellow")
         self._stop.set()
-
-
-def _continued(bench: Workbench, run_id: str, answer: str) -> tuple[str, str]:
-    """Return the task of a kept run with the answer to its question, and the run it went on from."""
-    from toolsrv.runs.records import continued_task
-    from toolsrv.runs.store import RunStore
-
-    with RunStore.open_to_read(bench.settings.data_dir) as store:
-        record = store.get(run_id)
-    return continued_task(record, answer), record.outcome.continues if record.outcome else ""
-
-
-def _earlier(bench: Workbench, run_id: str) -> tuple[EarlierRun, ...]:
-    """Return a kept run and those that it went on from, as the next one knows them."""
-    from toolsrv.runs.records import earlier_runs
-    from toolsrv.runs.store import RunStore
-
-    with RunStore.open_to_read(bench.settings.data_dir) as store:
-        return earlier_runs(store.whole, run_id)
-
-
-def _report(outcome: Outcome, as_json: bool) -> None:
-    if as_json:
-        emit_json(outcome.model_dump(mode="json"))
-        return
-    from toolsrv.cli.solve_view import show_outcome
-
-    show_outcome(outcome)
 
 
 def _leave(number: int) -> NoReturn:

@@ -101,11 +101,6 @@ class LiveView(StatusLine):
             self.say(f"building the index of {total} APIs, once")
         self._phase = f"building the index: {done} of {total} APIs"
 
-    def begin(self) -> None:
-        """Start the clock of the budget."""
-        self._phase = ""
-        self._started = time.monotonic()
-
     def say(self, text: str, style: str = "") -> None:
         """Log one line."""
         if not self._quiet:
@@ -117,7 +112,10 @@ class LiveView(StatusLine):
                 self._quiet = True
 
     def on_event(self, event: Event) -> None:
-        """Show an event."""
+        """Show an event; with the first one begins the budget."""
+        if self._phase:
+            self._phase = ""
+            self._started = time.monotonic() - event.seconds
         if event.kind == "budget":
             self._usage = event.usage
         elif line := event_line(event):
@@ -150,6 +148,7 @@ def _indent(depth: int) -> str:
 
 
 RETURNED_LIMIT = 300
+NOTE_LIMIT = 500
 WORDS = {
     "partial": "Only a partial answer",
     "needs_input": "A value is missing",
@@ -166,7 +165,7 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.status not in {"answered", "replied"}:
         note(_why(outcome))
     for one in outcome.notes:
-        note(one_line(one))
+        note(one_line(one, NOTE_LIMIT))
     if line := unsupported_line(outcome.unsupported, outcome.unread):
         note(line)
     for file in (file for one in outcome.evidence for file in one.files):

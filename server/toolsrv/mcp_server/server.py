@@ -36,7 +36,7 @@ from mcp.types import Tool as ToolEntry
 from pydantic import AnyUrl, ValidationError
 
 import toolsrv
-from toolsrv import faults
+from toolsrv import faults, operations
 from toolsrv.calls.consent import worth_asking
 from toolsrv.mcp_server import descriptions as schemas
 from toolsrv.mcp_server import descriptions as words
@@ -406,17 +406,13 @@ async def _solve(
     on_event: Callable[[Event], None],
     stop: Stop,
 ) -> Outcome:
-    await in_thread(lambda: bench.check_category(options.category))
-    model = None if clients is None else (clients.model(stop), REMOTE)
-    ask = consents.ask(stop)
-    solver = await in_thread(lambda: bench.solver(model, asks=ask is not None))
-    if not worth_asking(bench.settings):
-        ask = None
-    return await solver.solve(
+    return await operations.solve(
+        bench,
         task,
         options,
         on_event=on_event,
         stop=stop,
-        ask=ask,
+        model=None if clients is None else (clients.model(stop), REMOTE),
+        confirm=consents.ask(stop),
         ask_value=consents.ask_value(stop),
     )

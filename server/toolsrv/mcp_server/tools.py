@@ -16,6 +16,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolsrv import operations
 from toolsrv.calls.files import FileSavingCaller
 from toolsrv.calls.uploads import with_files, within
 from toolsrv.mcp_server import elicitation, sampling
@@ -38,10 +39,10 @@ from toolsrv.runs.queue import Runs, new_run_id
 from toolsrv.runs.records import continued_task
 from toolsrv.threads import in_thread
 from toolsrv.trees.shown import shown_record
-from toolsrv.views.apis import RESPONSE_LIMIT, CallView, DescribeView, Detail, MissingView, api_view
+from toolsrv.views.apis import RESPONSE_LIMIT, CallView, DescribeView, Detail, MissingView
 from toolsrv.views.runs import RunView, record_view
-from toolsrv.views.search import SearchView, search_view
-from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
+from toolsrv.views.search import SearchView
+from toolsrv_registry.errors import BusyError, NotFoundError
 from toolsrv_runtime.calls.result import CallResult, declined_result
 
 if TYPE_CHECKING:
@@ -145,25 +146,22 @@ class Tools:
         ] = False,
     ) -> Annotated[CallToolResult, SearchView]:
         """Search."""
-        text = plain(query).strip()
-        if not text:
-            raise UsageError("the query is empty", hint="say what the API should do")
         progress = Progress(ctx)
 
         def search(without_vectors: str = "") -> SearchView:
-            result = self._bench.search(
-                text,
-                limit,
+            return operations.search(
+                self._bench,
+                query,
+                limit=limit,
                 offset=offset,
                 category=category,
                 tool=tool,
                 catalog=catalog,
+                detail=detail,
                 include_dead=include_dead,
-                without_vectors=without_vectors,
                 callable_only=callable_only,
+                without_vectors=without_vectors,
             )
-            known = self._bench.readiness([hit.api for hit in result.hits])
-            return search_view(result, detail, known)
 
         try:
             view = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
@@ -412,15 +410,11 @@ class Tools:
 
     def _describe(self, ids: list[str], *, schema: bool) -> DescribeView:
         apis, missing = [], []
-        checks = self._bench.registry().store.checks
         for one in ids:
             try:
-                api = self._bench.api(one)
+                apis.append(operations.describe(self._bench, one, schema=schema))
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
-                continue
-            check, now = checks([api]).get(api.id), self._bench.readiness_of(api)
-            apis.append(api_view(self._bench.as_called(api), check, now, schema=schema))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 

@@ -54,6 +54,7 @@ class RunRecord(BaseModel):
 
 def record_of(run: Run) -> RunRecord:
     """Return the record of a run that has ended."""
+    outcome = run.outcome and run.outcome.model_copy(update={"run_id": run.id})
     return RunRecord(
         id=run.id,
         task=run.task,
@@ -61,7 +62,7 @@ def record_of(run: Run) -> RunRecord:
         ended=run.ended or datetime.now(UTC),
         error=run.error,
         hint=run.hint,
-        outcome=run.outcome,
+        outcome=outcome,
     )
 
 

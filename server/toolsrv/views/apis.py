@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv.plain import plain
 from toolsrv.views.readiness import Readiness
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 class KeyView(BaseModel):
     """A key that a call needs."""
+
+    model_config = ConfigDict(frozen=True)
 
     name: str = Field(
         description="What `toolsrv keys set` takes; empty: the API has no address, or no key serves."
@@ -96,6 +98,8 @@ ALLOWED_LIMIT = 64
 class ParameterView(BaseModel):
     """One parameter of an API."""
 
+    model_config = ConfigDict(frozen=True)
+
     name: str
     type: str
     required: bool
@@ -116,6 +120,8 @@ class ParameterView(BaseModel):
 class CheckView(BaseModel):
     """What the last check of an API found, and when."""
 
+    model_config = ConfigDict(frozen=True)
+
     verdict: Verdict
     standing: Standing
     status: int = Field(description="HTTP status; 0 when no response came.")
@@ -124,6 +130,8 @@ class CheckView(BaseModel):
 
 class ApiView(BaseModel):
     """One API with all that a caller needs."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="Pass it to call_api as it is.")
     name: str
@@ -142,6 +150,11 @@ class ApiView(BaseModel):
         default=None, description="JSON Schema of the arguments; null: not asked for."
     )
     check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
+    hidden_behind: str = Field(
+        default="",
+        exclude_if=lambda name: not name,
+        description="The catalog whose API of this id is found and called instead.",
+    )
     now: Readiness | None = Field(
         default=None, description="Whether a call can work now, and what it costs."
     )

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv.plain import plain
 from toolsrv_registry.errors import ToolsrvError
@@ -50,6 +50,8 @@ def _silent(value: object) -> bool:
 
 class Readiness(BaseModel):
     """Whether a call can work now, and what it costs."""
+
+    model_config = ConfigDict(frozen=True)
 
     callable: bool = Field(description="It can be called now, perhaps once a person says yes.")
     asks: bool = Field(

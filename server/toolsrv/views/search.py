@@ -7,9 +7,9 @@ searches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv.plain import one_line, plain
 from toolsrv.views.apis import SUMMARY_LIMIT, Detail, ParameterView, parameter_views
@@ -24,6 +24,8 @@ CLAUSE_LIMIT = 80
 
 class HitView(BaseModel):
     """An API that a search found."""
+
+    model_config = ConfigDict(frozen=True)
 
     id: str = Field(description="Pass it to describe_apis or call_api as it is.")
     rank: int = Field(description="Its place among all hits; 1 fits best.")
@@ -48,6 +50,8 @@ class HitView(BaseModel):
 
 class SearchView(BaseModel):
     """The APIs that fit a query: those of one tool together, the tool of the best hit first."""
+
+    model_config = ConfigDict(frozen=True)
 
     query: str
     hits: tuple[HitView, ...]
@@ -111,7 +115,15 @@ def hit_view(
     hit: Hit, detail: Detail, searched: str, readiness: Readiness | None = None
 ) -> HitView:
     """Return the view of a hit; ``names`` tells only which, where and why."""
-    view = HitView(
+    told: dict[str, Any] = {}
+    if detail != "names":
+        text = hit.api.description or hit.api.tool_description
+        keys = parameter_keys(hit.api).items()
+        told["description"] = plain(text) if detail == "full" else one_line(text, SUMMARY_LIMIT)
+        told["required"] = tuple(name for name, one in keys if one in hit.api.required)
+    if detail == "full":
+        told["parameters"] = parameter_views(hit.api)
+    return HitView(
         id=hit.api.id,
         rank=hit.rank,
         score=round(hit.score, 4),
@@ -121,15 +133,8 @@ def hit_view(
         changed=hit.changed,
         dead=plain(hit.dead),
         now=readiness,
+        **told,
     )
-    if detail != "names":
-        text = hit.api.description or hit.api.tool_description
-        keys = parameter_keys(hit.api).items()
-        view.description = plain(text) if detail == "full" else one_line(text, SUMMARY_LIMIT)
-        view.required = tuple(name for name, one in keys if one in hit.api.required)
-    if detail == "full":
-        view.parameters = parameter_views(hit.api)
-    return view
 
 
 def match_reason(hit: Hit, searched: str) -> str:
