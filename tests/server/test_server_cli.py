@@ -137,6 +137,8 @@ ELSEWHERE = {
     ("lab", "eval", "win-rate"),
     ("lab", "eval", "agreement"),
     ("lab", "eval", "llift"),
+    ("lab", "eval", "apibench"),
+    ("lab", "eval", "stable"),
 }
 """Tried by tests of their own."""
 TRIED_HERE = [

@@ -1,5 +1,7 @@
 """Tasks in, answer files out: resumable, several at a time, each the same whatever the others do.
 
+Who works, this process or a cluster, is the pool's (``toolsrv_lab.execution``).
+
 What is done stays whatever happens; the same command goes on with what is lacking. Knows no command
 line and no particular teacher.
 """
@@ -15,7 +17,9 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv_lab.annotation.annotators import Annotator, Surroundings
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.store import AnswerFolder, Status
-from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
+from toolsrv_lab.execution import Pool, TaskFailedError
+from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.toolbench.answer_files import Answer
 from toolsrv_runtime.toolbench.answer_writer import answer_of
 
 Progress = Callable[["Report"], None]
@@ -84,38 +88,54 @@ def fit(
 async def annotate(
     assignments: Sequence[Assignment],
     folder: AnswerFolder,
-    annotator: Annotator,
-    around: Surroundings,
+    teacher: str,
+    pool: Pool[Assignment, Answer],
     *,
-    workers: int = 1,
     left_out: dict[str, int] | None = None,
     progress: Progress = lambda _: None,
 ) -> Report:
-    """Solve what has no answer file yet, ``workers`` tasks at a time, and report.
+    """Have a pool solve what has no answer file yet, and report; ``teacher`` is named in errors.
 
     Raises:
-        UsageError: two tasks would share a file.
+        UsageError: two tasks would share a file, or the pool cannot be used.
         DataError: the teacher failed, or a file cannot be written; what is done stays.
     """
     report = Report(tasks=len(assignments), left_out=left_out or {})
     _check(assignments, folder)
-    lacking = iter(await asyncio.to_thread(_lacking, assignments, folder, report))
+    lacking = await asyncio.to_thread(_lacking, assignments, folder, report)
     progress(report)
 
-    async def work() -> None:
-        for assignment in lacking:
-            report.add(await _one(assignment, folder, annotator, around, report))
-            progress(report)
+    async def keep(assignment: Assignment, answer: Answer) -> None:
+        report.add(await asyncio.to_thread(folder.write, assignment, answer))
+        progress(report)
 
-    running = [asyncio.ensure_future(work()) for _ in range(workers)]
     try:
-        await asyncio.gather(*running)
-    finally:
-        for one in running:
-            one.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await pool.run(lacking, keep)
+    except TaskFailedError as failed:
+        error = failed.error
+        raise DataError(
+            f"the teacher {teacher} failed at task {failed.task.id!r}: {error.message};"
+            f" {report.done} of {report.tasks} answers are in {folder.folder}",
+            hint=f"{error.hint}; then give the same command again: it goes on after them",
+        ) from error
     folder.note({"summary": report.model_dump(mode="json")})
     return report
+
+
+async def solve(annotator: Annotator, assignment: Assignment, around: Surroundings) -> Answer:
+    """Return the answer file of a task.
+
+    Raises:
+        ToolsrvError: the teacher failed.
+    """
+    solved = await annotator.solve(assignment, around)
+    functions = solved.offered
+    return answer_of(
+        solved.outcome,
+        functions.to_json(),
+        tools=functions.tool_list_block(),
+        faithful=True,  # a teacher says which needs nothing serves: that is to be learnt
+    )
 
 
 def _check(assignments: Sequence[Assignment], folder: AnswerFolder) -> None:
@@ -145,28 +165,3 @@ def _lacking(
         report.there += 1
         report.add(status)
     return found
-
-
-async def _one(
-    assignment: Assignment,
-    folder: AnswerFolder,
-    annotator: Annotator,
-    around: Surroundings,
-    report: Report,
-) -> Status:
-    try:
-        solved = await annotator.solve(assignment, around)
-    except ToolsrvError as error:
-        raise DataError(
-            f"the teacher {annotator.name} failed at task {assignment.id!r}: {error.message};"
-            f" {report.done} of {report.tasks} answers are in {folder.folder}",
-            hint=f"{error.hint}; then give the same command again: it goes on after them",
-        ) from error
-    functions = solved.offered
-    answer = answer_of(
-        solved.outcome,
-        functions.to_json(),
-        tools=functions.tool_list_block(),
-        faithful=True,  # a teacher says which needs nothing serves: that is to be learnt
-    )
-    return await asyncio.to_thread(folder.write, assignment, answer)

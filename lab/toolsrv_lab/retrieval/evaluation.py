@@ -1,4 +1,4 @@
-"""How well a retriever finds what queries need: NDCG@1/3/5 and Recall@5/10 per set.
+"""How well a retriever finds what queries need: NDCG, recall and completeness per set.
 
 Ranks by ``Retriever.rank``, the bare ranking. The first of the APIs that serve a need as well counts
 as the one that is needed, and the others are left out. Queries none of whose APIs the catalogs have are
@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 Rank = Callable[[str, frozenset[str] | None], Ranking]
 """Ranks a text: over everything, or over the given API ids only."""
 
-NDCG_AT = (1, 3, 5)
+NDCG_AT = (1, 3, 5, 10)
 RECALL_AT = (5, 10)
 ALL = "all sets"
 
@@ -43,13 +43,17 @@ class Candidate:
 
 
 class SetFigures(BaseModel):
-    """The figures of one set of queries, in per cent."""
+    """The figures of one set of queries, in per cent.
+
+    ``complete``: of the queries, those all of whose relevant APIs are among the first k.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     queries: int
     ndcg: dict[int, Estimate]
     recall: dict[int, Estimate]
+    complete: dict[int, Estimate] = {}
 
 
 class Evaluation(BaseModel):
@@ -145,7 +149,8 @@ def _settled(ranking: Ranking, query: Query) -> Ranking:
 
 def _values(ranking: Ranking, relevant: Sequence[str]) -> dict[str, float]:
     found = {f"ndcg{k}": ndcg(ranking, relevant, k) for k in NDCG_AT}
-    return found | {f"recall{k}": recall(ranking, relevant, k) for k in RECALL_AT}
+    found |= {f"recall{k}": recall(ranking, relevant, k) for k in RECALL_AT}
+    return found | {f"complete{k}": float(found[f"recall{k}"] == 1) for k in RECALL_AT}
 
 
 def _figures(values: Sequence[dict[str, float]], seed: int) -> SetFigures:
@@ -156,4 +161,5 @@ def _figures(values: Sequence[dict[str, float]], seed: int) -> SetFigures:
         queries=len(values),
         ndcg={k: over(f"ndcg{k}") for k in NDCG_AT},
         recall={k: over(f"recall{k}") for k in RECALL_AT},
+        complete={k: over(f"complete{k}") for k in RECALL_AT},
     )

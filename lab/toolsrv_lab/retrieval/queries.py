@@ -3,7 +3,7 @@
 ``{"query_id", "query", "set", "relevant": [{"category", "tool", "api", "id"}], "candidates": […]}``;
 ``candidates`` may be missing, an API may be its bare id; ``needs`` may hold, for each relevant API,
 the sentence of the query that tells its need, and ``alternatives`` a list of the ids that serve it
-as well. Reads ``.gz`` too. Knows nothing about ranking.
+as well. Queries of ToolRet are read too (``toolret``). Reads ``.gz``. Knows nothing about ranking.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from toolsrv_lab.retrieval import toolret
 from toolsrv_registry import names
 from toolsrv_registry.errors import DataError, NotFoundError
 
@@ -77,19 +78,21 @@ class Query(BaseModel):
         return {other: one for other, one in found.items() if other not in self.relevant_ids}
 
 
-def read_queries(path: Path) -> list[Query]:
-    """Return the queries of a file or folder, in any of three formats.
+def read_queries(path: Path, *, instructed: bool = False) -> list[Query]:
+    """Return the queries of a file or folder, in any of four formats.
 
     JSON lines as above; ToolBench's instruction files (a JSON list, format section 2); a folder of
     ToolBench's retriever files (``corpus.tsv``, ``test.query.txt``, ``qrels.test.tsv``, format
-    section 3.1). Raises DataError that names the place.
+    section 3.1); ToolRet's queries (JSON lines or a list), ``instructed`` with the instruction of
+    each before it. Raises DataError that names the place.
     """
     if path.is_dir():
         return read_retriever_folder(path)
     text = _text(path)
     if text.lstrip().startswith("["):
-        return _instructions(path, text)
-    return [_query(raw, path, at) for at, raw in enumerate(text.splitlines(), 1) if raw.strip()]
+        return _instructions(path, text, instructed)
+    lines = enumerate(text.splitlines(), 1)
+    return [_query(raw, path, at, instructed) for at, raw in lines if raw.strip()]
 
 
 def read_retriever_folder(folder: Path) -> list[Query]:
@@ -108,8 +111,11 @@ def read_retriever_folder(folder: Path) -> list[Query]:
     ]
 
 
-def _instructions(path: Path, text: str) -> list[Query]:
+def _instructions(path: Path, text: str, instructed: bool) -> list[Query]:
     entries = _json(text, path)
+    if entries and toolret.is_query(entries[0]):
+        lines = (json.dumps(one) for one in entries)
+        return [_query(raw, path, at, instructed) for at, raw in enumerate(lines, 1)]
     found = []
     for at, entry in enumerate(entries):
         try:
@@ -181,9 +187,11 @@ def _json(text: str, path: Path) -> Any:
         raise DataError(f"{path} is not JSON: {error}", hint="is the file complete?") from error
 
 
-def _query(raw: str, path: Path, at: int) -> Query:
+def _query(raw: str, path: Path, at: int, instructed: bool) -> Query:
     try:
         value: dict[str, Any] = json.loads(raw)
+        if toolret.is_query(value):
+            value = toolret.query_fields(value, instructed=instructed)
         value["query_id"] = str(value.get("query_id", at))
         for field in ("relevant", "candidates"):
             value[field] = [_one(api) for api in value.get(field, ())]

@@ -48,6 +48,8 @@ def train() -> None:
             "toolsrv.cli.laboratory.function_calls:eval_bfcl",
             "Function calls, by BFCL's AST checker.",
         ),
+        "apibench": ("toolsrv.cli.lab_apibench:eval_apibench", "Picking an API, as Gorilla does."),
+        "stable": ("toolsrv.cli.lab_stable:eval_stable", "StableToolBench, against its cache."),
         "pass-rate": (f"{_TOOLEVAL}:eval_pass_rate", "Answers, by ToolEval's pass rate."),
         "win-rate": (f"{_TOOLEVAL}:eval_win_rate", "Two models' answers side by side."),
         "agreement": (f"{_TOOLEVAL}:eval_agreement", "A judge beside people's labels."),

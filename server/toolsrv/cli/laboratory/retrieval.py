@@ -5,9 +5,11 @@ The work is done by ``toolsrv_lab.retrieval``.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.retrieval.evaluation import Evaluation
     from toolsrv_lab.retrieval.metrics import Estimate
     from toolsrv_lab.retrieval.queries import Query
+    from toolsrv_registry.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -215,7 +218,8 @@ def _queries_option(command: F) -> F:
         type=_IN,
         multiple=True,
         required=True,
-        help="JSON lines, a ToolBench instruction file, or a folder of its retriever data.",
+        help="JSON lines, a ToolBench instruction file, a folder of its retriever data, or ToolRet's "
+        "queries.",
     )(command)
 
 
@@ -265,12 +269,23 @@ def train_ranker(
     _done(as_json, f"{card['trees']} trees from {len(lists)} lists in {out}", card)
 
 
-@click.command(epilog=example("toolsrv lab eval retrieval --queries instructions.jsonl"))
+@click.command(
+    epilog=example(
+        "toolsrv lab eval retrieval --queries instructions.jsonl",
+        "toolsrv lab eval retrieval --queries apigen.jsonl --tools web.jsonl --tools code.jsonl",
+    )
+)
 @_queries_option
 @click.option("--corpus", type=click.Choice(["all", "candidates", "set"]), default="all",
               show_default=True,
               help="Rank all enabled APIs, those that a query came with, or those that the queries of"
                    " its set came with, as the paper does.")  # fmt: skip
+@click.option("--tools", "tools", type=_IN, multiple=True, metavar="FILE",
+              help="Search ToolRet's tools instead of the catalogs. May be given several times.")  # fmt: skip
+@click.option("--index", "folder", type=_OUT, metavar="DIR",
+              help="Keep the index of --tools here, to use it again.")  # fmt: skip
+@click.option("--instructions", is_flag=True,
+              help="Put the instruction of a query of ToolRet before it.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
 @click.option("--matcher", is_flag=True, help="In the order of toolsrv search, with the matcher.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
@@ -280,21 +295,29 @@ def eval_retrieval(
     session: Session,
     files: tuple[Path, ...],
     corpus: Literal["all", "candidates", "set"],
+    tools: tuple[Path, ...],
+    folder: Path | None,
+    instructions: bool,
     split: bool,
     matcher: bool,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Print NDCG@1/3/5 and Recall@5/10 per set, with 95 % bootstrap intervals."""
+    """Print NDCG, recall and completeness per set, with 95 % bootstrap intervals."""
     from toolsrv_lab.retrieval.evaluation import evaluate, with_matcher
 
-    registry = session.workbench().registry()
-    rank = with_matcher(registry) if matcher else registry.retriever.rank
-    queries = _read(files)
+    queries = _read(files, instructed=instructions)
     if split:
         queries = [one.model_copy(update={"set": f"{one.set}, {one.half}"}) for one in queries]
-    known = frozenset(api.id for api in registry.store.apis())
-    with Bar("searching", "queries") as bar:
+    with contextlib.ExitStack() as stack:
+        registry = (
+            stack.enter_context(_toolret(tools, folder))
+            if tools
+            else session.workbench().registry()
+        )
+        known = frozenset(api.id for api in registry.store.apis())
+        rank = with_matcher(registry) if matcher else registry.retriever.rank
+        bar = stack.enter_context(Bar("searching", "queries"))
         found = evaluate(
             queries,
             lambda text, pool: rank(text, among=pool),
@@ -303,10 +326,28 @@ def eval_retrieval(
             seed=seed,
             progress=bar.show,
         )
+        encoder = registry.index.encoder.name
     if as_json:
-        emit_json(found.model_dump(mode="json") | {"encoder": registry.index.encoder.name})
+        emit_json(found.model_dump(mode="json") | {"encoder": encoder})
         return
     _show_scores(found)
+
+
+@contextlib.contextmanager
+def _toolret(tools: tuple[Path, ...], folder: Path | None) -> Iterator[Registry]:
+    """Give a registry of ToolRet's tools, indexed, in ``folder`` or a scratch folder."""
+    from toolsrv_lab.retrieval.toolret import read_tools
+    from toolsrv_registry.registry import Registry
+
+    catalog = read_tools(tools)
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            scratch = TemporaryDirectory(prefix="toolsrv-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(scratch))
+        registry = stack.enter_context(Registry.open(folder.expanduser(), [catalog]))
+        with Bar("indexing", "tools") as bar:
+            registry.ensure_index(bar.show)
+        yield registry
 
 
 @click.command(epilog=example("toolsrv lab eval unserved --queries instructions.jsonl"))
@@ -386,23 +427,25 @@ def eval_parts(
     table(("part", *(f"{name}#" for name in names)), rows, title=registry.index.encoder.name)
 
 
-def _read(files: tuple[Path, ...]) -> list[Query]:
+def _read(files: tuple[Path, ...], *, instructed: bool = False) -> list[Query]:
     from toolsrv_lab.retrieval.queries import read_queries
 
-    queries = [query for file in files for query in read_queries(file)]
+    queries = [query for file in files for query in read_queries(file, instructed=instructed)]
     if not queries:
         raise UsageError("the files hold no query", hint="give a file of queries, JSON lines")
     return queries
 
 
 def _show_scores(found: Evaluation) -> None:
-    columns = ("set", "queries#", "NDCG@1#", "NDCG@3#", "NDCG@5#", "Recall@5#", "Recall@10#")
+    columns = ("set", "queries#", "NDCG@1#", "NDCG@3#", "NDCG@5#", "NDCG@10#", "Recall@5#",
+               "Recall@10#", "all in 10#")  # fmt: skip
     rows = [
         (
             f"{name}, in {found.corpora[name]:,} APIs" if name in found.corpora else name,
             one.queries,
-            *(_cell(one.ndcg[k]) for k in (1, 3, 5)),
+            *(_cell(one.ndcg[k]) for k in (1, 3, 5, 10)),
             *(_cell(one.recall[k]) for k in (5, 10)),
+            _cell(one.complete[10]),
         )
         for name, one in found.sets.items()
     ]

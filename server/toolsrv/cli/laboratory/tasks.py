@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from toolsrv_lab.annotation.annotators import Annotator
     from toolsrv_lab.annotation.assignments import Assignment
     from toolsrv_lab.annotation.pipeline import Report
+    from toolsrv_lab.annotation.workshop import Workplace
+    from toolsrv_lab.execution import Cluster
     from toolsrv_lab.instructions.report import Comparison, Figures
     from toolsrv_lab.instructions.samples import Kind
     from toolsrv_registry.api import Api
@@ -302,6 +305,10 @@ _NOTE_SECONDS = 20.0
 @click.option("--workers", type=click.IntRange(1, 64),
               help="Tasks under way at once; an engine takes one. [default: 4, with an engine 1]")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@click.option("--ray", "address", metavar="ADDRESS",
+              help="Work on a Ray cluster (HOST:PORT, or auto) with --workers actors.")  # fmt: skip
+@click.option("--gpus", type=click.FloatRange(0), default=0.0, show_default=True,
+              help="GPUs that each actor of the cluster asks for.")  # fmt: skip
 @json_option
 @pass_session
 def annotate(
@@ -315,6 +322,8 @@ def annotate(
     teacher: str,
     mistakes: float,
     workers: int | None,
+    address: str | None,
+    gpus: float,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -326,11 +335,18 @@ def annotate(
     """
     if tasks is not None and errands:
         raise UsageError("--tasks and --errands are two sources of tasks", hint="give one of them")
-    if teacher == "engine" and (workers or 1) > 1:
+    if teacher == "engine" and (workers or 1) > 1 and address is None:
         raise UsageError("an engine serves one task at a time", hint="leave --workers out")
     if teacher == "oracle" and flags["model"]:
         raise UsageError("the oracle asks no model", hint="add --teacher engine")
-    work = _Work(session.workbench(**flags), teacher, mistakes, catalogs)
+    if address is not None:
+        from toolsrv_lab.execution import Cluster, load_ray
+
+        load_ray()
+        cluster = Cluster(address, workers or _WORKERS, gpus=gpus)
+    else:
+        cluster = None
+    work = _Work(session.workbench(**flags), teacher, mistakes, catalogs, cluster)
     path = tasks.expanduser() if tasks else None
     limit = count or (None if tasks or errands else _COUNT)
     settings = {"teacher": teacher, "source": _source(path, errands=errands)}
@@ -355,17 +371,58 @@ def _source(path: Path | None, *, errands: bool) -> str:
         ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenPlace:
+    """Opens the place of an annotation in a worker of a cluster, from what its command was given."""
+
+    settings: dict[str, Any]
+    teacher: str
+    mistakes: float
+    catalogs: tuple[str, ...]
+
+    def __call__(self) -> Workplace:
+        from toolsrv.settings import load
+        from toolsrv.workbench import Workbench
+
+        bench = Workbench(load(self.settings).settings)
+        return _place(bench, self.teacher, self.mistakes, self.catalogs)
+
+
+def _place(bench: Workbench, teacher: str, mistakes: float, catalogs: tuple[str, ...]) -> Workplace:
+    from toolsrv_lab.annotation.workshop import Workplace, catalog_names, usable_apis
+
+    names = catalog_names(bench.registry(), catalogs)
+    apis = usable_apis(bench.registry(), names)
+    return Workplace(_annotator(bench, teacher, mistakes), bench.searchable(), names, apis)
+
+
+def _annotator(bench: Workbench, teacher: str, mistakes: float) -> Annotator:
+    from toolsrv_lab.annotation.annotators import EngineAnnotator, OracleAnnotator
+
+    options = bench.options(strategy="dfsdt")
+    if teacher == "engine":
+        return EngineAnnotator(*bench.engine(), options)
+    offered = options.candidates or _OFFERED
+    return OracleAnnotator(options, mistakes=mistakes, offered=offered)
+
+
 class _Work:
     """One annotation on the terminal."""
 
     def __init__(
-        self, bench: Workbench, teacher: str, mistakes: float, catalogs: tuple[str, ...]
+        self,
+        bench: Workbench,
+        teacher: str,
+        mistakes: float,
+        catalogs: tuple[str, ...],
+        cluster: Cluster | None,
     ) -> None:
         from toolsrv_lab.annotation.workshop import catalog_names, usable_apis
 
         self._bench = bench
         self._teacher = teacher
         self._mistakes = mistakes
+        self._cluster = cluster
         self._catalogs = catalog_names(bench.registry(), catalogs)
         self._apis = usable_apis(bench.registry(), self._catalogs)
         self._told = time.monotonic()
@@ -392,9 +449,9 @@ class _Work:
         """Solve what the folder lacks."""
         from toolsrv_lab.annotation.pipeline import fit
         from toolsrv_lab.annotation.store import AnswerFolder
-        from toolsrv_lab.annotation.workshop import annotate_over
+        from toolsrv_lab.annotation.workshop import annotate_on, annotate_over
 
-        annotator = self._annotator()
+        annotator = _annotator(self._bench, self._teacher, self._mistakes)
         taken, left_out = fit(tasks, annotator, count)
         mistakes = self._mistakes if self._teacher == "oracle" else None
         told = {"model": annotator.name, "mistakes": mistakes, "catalogs": self._catalogs}
@@ -403,25 +460,30 @@ class _Work:
             Bar("annotating", "tasks") as bar,
             interruptible(),
         ):
+            kept: dict[str, Any] = {
+                "left_out": left_out,
+                "progress": lambda report: self._progress(bar, report),
+            }
+            registry = self._bench.searchable()  # its index is built before workers read it
             try:
+                if self._cluster is not None:
+                    return annotate_on(
+                        self._cluster, self._opening(), annotator.name, taken, folder, **kept
+                    )
                 return annotate_over(
-                    self._bench.searchable(), self._catalogs, self._apis, taken, folder, annotator,
-                    workers=workers or (_WORKERS if self._teacher == "oracle" else 1),
-                    left_out=left_out,
-                    progress=lambda report: self._progress(bar, report),
+                    registry, self._catalogs, self._apis, taken, folder, annotator,
+                    workers=workers or (_WORKERS if self._teacher == "oracle" else 1), **kept,
                 )  # fmt: skip
             except KeyboardInterrupt:
                 note(f"what is done stays in {out}; the same command goes on after it")
                 raise
 
-    def _annotator(self) -> Annotator:
-        from toolsrv_lab.annotation.annotators import EngineAnnotator, OracleAnnotator
-
-        options = self._bench.options(strategy="dfsdt")
-        if self._teacher == "engine":
-            return EngineAnnotator(*self._bench.engine(), options)
-        offered = options.candidates or _OFFERED
-        return OracleAnnotator(options, mistakes=self._mistakes, offered=offered)
+    def _opening(self) -> _OpenPlace:
+        """Return what opens the same place in a worker: all settings but the defaults."""
+        settings = self._bench.settings
+        given = settings.model_dump(mode="json", exclude_defaults=True)
+        given["data_dir"] = str(settings.data_dir.absolute())
+        return _OpenPlace(given, self._teacher, self._mistakes, tuple(self._catalogs))
 
     def _progress(self, bar: Bar, report: Report) -> None:
         bar.show(report.done, report.tasks)

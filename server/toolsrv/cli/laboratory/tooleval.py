@@ -54,7 +54,8 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def _judge_options(command: F) -> F:
+def judge_options(command: F) -> F:
+    """Add the options of a judge, ``--out`` and ``--json``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -71,7 +72,7 @@ def _judge_options(command: F) -> F:
 @click.option("--sopr", is_flag=True,
               help="StableToolBench's solvable pass rate: every task is solvable, and an unsure "
               "vote counts half.")  # fmt: skip
-@_judge_options
+@judge_options
 @pass_session
 def eval_pass_rate(
     session: Session,
@@ -92,12 +93,12 @@ def eval_pass_rate(
     from toolsrv_lab.tooleval import pass_rate
     from toolsrv_lab.tooleval.answer_sets import only, read_sets
 
-    sets = only([one for path in answers for one in read_sets(path.expanduser())], _ids(ids))
+    sets = only([one for path in answers for one in read_sets(path.expanduser())], read_ids(ids))
     _distinct(sets)
     folder = evaluation.out_folder(out)
     total = sum(len(one.answers) for one in sets)
     with (
-        _judge(session, folder, given) as (judge, votes, seed),
+        open_judge(session, folder, given) as (judge, votes, seed),
         evaluation.Progress("judging", total) as progress,
     ):
         labels = pass_rate.label_sets(
@@ -149,7 +150,7 @@ def eval_pass_rate(
 @click.option("--sowr", is_flag=True,
               help="StableToolBench's solvable win rate: the answers' status decides, else the "
               "judge.")  # fmt: skip
-@_judge_options
+@judge_options
 @pass_session
 def eval_win_rate(
     session: Session,
@@ -172,7 +173,7 @@ def eval_win_rate(
     from toolsrv_lab.tooleval import pass_rate, win_rate
     from toolsrv_lab.tooleval.answer_sets import only, read_sets
 
-    chosen = _ids(ids)
+    chosen = read_ids(ids)
     sides = [only(read_sets(path.expanduser()), chosen) for path in (reference, candidate)]
     pairs = win_rate.paired(sides[0], sides[1])
     folder = evaluation.out_folder(out)
@@ -180,7 +181,7 @@ def eval_win_rate(
     total += sum(len(pair[0].answers.keys() | pair[1].answers.keys()) for pair in pairs)
     found = []
     with (
-        _judge(session, folder, given) as (judge, votes, seed),
+        open_judge(session, folder, given) as (judge, votes, seed),
         evaluation.Progress("judging", total) as progress,
     ):
         for pair in pairs:
@@ -232,7 +233,7 @@ def eval_win_rate(
               help="Comparisons of each pair.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many pairs, drawn with the seed.")  # fmt: skip
-@_judge_options
+@judge_options
 @pass_session
 def eval_agreement(
     session: Session,
@@ -256,7 +257,7 @@ def eval_agreement(
 
     every = shipped_pairs() if str(labels) == SHIPPED else read_pairs(labels.expanduser())
     folder = evaluation.out_folder(out)
-    with _judge(session, folder, given) as (judge, votes, seed):
+    with open_judge(session, folder, given) as (judge, votes, seed):
         pairs = draw(every, limit, seed=seed, key=lambda one: one.id)
         with evaluation.Progress("judging", len(pairs)) as progress:
             report = measure(
@@ -280,7 +281,7 @@ def eval_agreement(
 
 
 @contextlib.contextmanager
-def _judge(
+def open_judge(
     session: Session, folder: Path | None, given: Mapping[str, Any]
 ) -> Iterator[tuple[Judge, VoteLog | None, int]]:
     """Give the judge, its votes (None where it needs none) and the seed.
@@ -334,7 +335,7 @@ def _judge(
             ) from error
 
 
-def _ids(path: Path | None) -> frozenset[str] | None:
+def read_ids(path: Path | None) -> frozenset[str] | None:
     """Return the query ids of a file: the keys of an object, or a list's ids or query_ids."""
     if path is None:
         return None

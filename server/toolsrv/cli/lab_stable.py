@@ -1,0 +1,431 @@
+"""``toolsrv lab eval stable``: StableToolBench's queries against its cache.
+
+The work is done by ``toolsrv_lab.evaluation.stable``; here stands the world that replays the cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.catalog.report import Bar
+from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.tooleval import judge_options, open_judge, read_ids
+from toolsrv.cli.options import example, model_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.stable import StableFigures, StableResult
+    from toolsrv_lab.evaluation.stable_world import WorldCaller
+    from toolsrv_lab.retrieval.queries import Query
+    from toolsrv_lab.tooleval.pass_rate import PassFigures
+    from toolsrv_registry.api import Api
+    from toolsrv_runtime.outcome import Outcome
+    from toolsrv_runtime.solve import SolveOptions, Solver
+    from toolsrv_runtime.toolbench.answer_files import Answer
+
+CACHE, COUNTS, ANSWERS = "cache.sqlite3", "cache.json", "answers"
+"""Files of an ``--out`` folder: the cache as recordings, what of it was read, answers by set."""
+_START_S, _STEP_S = 30.0, 0.01
+
+
+@click.command(
+    epilog=example(
+        "toolsrv lab eval stable --queries G1_instruction.json --cache server_cache.zip "
+        "--model model.gguf --out DIR"
+    )
+)
+@click.option("--queries", "files", multiple=True, required=True, metavar="FILE",
+              type=click.Path(path_type=Path),
+              help="Solvable queries: StableToolBench's <subset>.json, or JSON lines. May be given "
+              "several times.")  # fmt: skip
+@click.option("--ids", type=click.Path(path_type=Path), metavar="FILE",
+              help="Only queries with these ids: a JSON object by id, or a list.")  # fmt: skip
+@click.option("--cache", type=click.Path(path_type=Path), metavar="PATH",
+              help="StableToolBench's cache: its folder or its zip archive. "
+              "[default: the recordings of the data folder]")  # fmt: skip
+@click.option("--misses", type=click.Choice(["schema", "error"]), default="schema",
+              show_default=True, help="What a call gets that the cache has not: a response "
+              "invented in the shape of the API's schema, or an error.")  # fmt: skip
+@model_option
+@click.option("--strategy", type=click.Choice(["dfsdt", "dfs", "react", "cot"]), default="dfsdt",
+              show_default=True, help="Strategy of a solve.")  # fmt: skip
+@click.option("--set", "options", multiple=True, metavar="KEY=VALUE",
+              help="Any option of a solve: --set width=3 --set limits.seconds=60.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1),
+              help="Only so many queries, drawn by set with the seed.")  # fmt: skip
+@click.option("--keep-going", is_flag=True,
+              help="Count a solve that a fault of the engine ended as failed, and go on.")  # fmt: skip
+@click.option("--times", type=click.IntRange(1, 99), default=3, show_default=True,
+              help="Evaluations of each answer.")  # fmt: skip
+@judge_options
+@pass_session
+def eval_stable(
+    session: Session,
+    /,
+    files: tuple[Path, ...],
+    ids: Path | None,
+    cache: Path | None,
+    misses: str,
+    model: str | None,
+    strategy: str,
+    options: tuple[str, ...],
+    limit: int | None,
+    keep_going: bool,
+    times: int,
+    out: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Solve StableToolBench's queries against its cache; pass rate, hits and misses.
+
+    The catalog that the queries were written for has to be imported. Each query is offered the APIs
+    that it came with, and calls go to a server on loopback that replays the cache. Answers are
+    judged by the solvable pass rate (SoPR).
+    """
+    from toolsrv_lab.evaluation import stable
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, make_options
+    from toolsrv_lab.evaluation.result_log import ResultLog
+
+    files = tuple(one.expanduser() for one in files)
+    bench = session.workbench(model=model, seed=given["seed"], threads=given["threads"])
+    queries, apis, left_out = _queries(bench, files, read_ids(ids), limit)
+    name, identity = evaluation.identity(bench.settings)
+    cell = Cell(name, identity, strategy)
+    solve_options = make_options(bench.options(), strategy, given=options)
+    folder = evaluation.out_folder(out)
+    with contextlib.ExitStack() as stack:
+        place = folder or Path(
+            stack.enter_context(TemporaryDirectory(prefix="toolsrv-", ignore_cleanup_errors=True))
+        )
+        recordings, counts = _recordings(bench, cache, place)
+        settings = {
+            "queries": sorted(evaluation.file_hash(one) for one in files),
+            "cache": counts,
+            "misses": misses,
+            "set": sorted(options),
+            "options": bench.options().model_dump(mode="json", exclude={"strategy", "category"}),
+        }
+        log = stack.enter_context(ResultLog(folder / evaluation.LOG if folder else None, settings))
+        kept = CellLog(log, stable.StableResult)
+        work = _Work(bench, cell, solve_options, queries, apis, kept, folder)
+        try:
+            work.run(recordings, misses, keep_going)
+        except KeyboardInterrupt:
+            note(log.kept())
+            raise
+        results = kept.of(cell, list(queries))
+    found = stable.by_set(results)
+    judge_name, rates = _judged(session, folder, given, results, name, times)
+    document = {
+        "model": name,
+        "strategy": strategy,
+        "settings": settings,
+        "left_out": left_out,
+        "judge": judge_name,
+        "times": times,
+        "sets": {
+            key: one.model_dump() | {"pass_rate": rates[key].model_dump()}
+            for key, one in found.items()
+        },
+    }
+    evaluation.write_report(folder, document)
+    evaluation.plot(folder, _shares(found, rates), f"StableToolBench, {name}, {strategy}")
+    if as_json:
+        emit_json(document)
+    else:
+        _show(name, judge_name, found, rates)
+
+
+def _queries(
+    bench: Workbench, files: Sequence[Path], ids: frozenset[str] | None, limit: int | None
+) -> tuple[dict[str, Query], dict[str, Api], dict[str, int]]:
+    """Return the queries by name, the APIs by id, and why other queries are left out."""
+    from toolsrv_lab.evaluation.sampling import draw_by_stratum
+    from toolsrv_lab.evaluation.stable import name_of
+    from toolsrv_lab.evaluation.toolbench_queries import usable_queries
+    from toolsrv_lab.retrieval.queries import read_queries
+
+    every = [one for path in files for one in read_queries(path)]
+    if ids is not None:
+        every = [one for one in every if one.query_id in ids]
+    apis = {api.id: api for api in bench.registry().store.apis()}
+    found, left_out = usable_queries(every, apis)
+    for reason, count in left_out.items():
+        note(f"note: {count} of {len(every)} queries {reason}: left out")
+    if not found:
+        raise UsageError(
+            "there is no query that needs APIs of the enabled catalogs",
+            hint="import the catalog that they were written for: toolsrv catalog import PATH",
+        )
+    drawn = draw_by_stratum(
+        found, limit, seed=bench.settings.seed, key=name_of, stratum=lambda one: one.set
+    )
+    named = {name_of(one): one for one in drawn}
+    if len(named) < len(drawn):
+        raise UsageError("two queries of one set have the same id", hint="name each file once")
+    return named, apis, left_out
+
+
+def _recordings(bench: Workbench, cache: Path | None, folder: Path) -> tuple[Path, Any]:
+    """Return the file of the recordings, and what identifies them among the settings.
+
+    A cache is read once for an ``--out`` folder.
+    """
+    from toolsrv_lab.evaluation.stable import import_cache
+    from toolsrv_runtime.calls.recordings.storage import RECORDINGS_FILE, RecordingStore
+    from toolsrv_runtime.files import open_atomic
+
+    if cache is None:
+        return bench.settings.data_dir / RECORDINGS_FILE, "recordings of the data folder"
+    path, marker = folder / CACHE, folder / COUNTS
+    key = str(cache.expanduser().resolve())
+    with contextlib.suppress(OSError, ValueError):
+        known = json.loads(marker.read_text("utf-8"))
+        if isinstance(known, dict) and known.get("path") == key and path.exists():
+            return path, known["counts"]
+    apis = bench.registry().store
+    with closing(RecordingStore.open(path)) as store, Bar("reading the cache", "files") as bar:
+        counts = import_cache(
+            cache.expanduser(), lambda one: apis.get_many([one]).get(one), store, bar.show
+        )
+    if counts["unknown_apis"]:
+        note(f"note: {counts['unknown_apis']:,} APIs of the cache are in no enabled catalog")
+    with open_atomic(marker) as file:
+        file.write(json.dumps({"path": key, "counts": counts}).encode())
+    return path, counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The solves of a run: what is solved, with which options, and where results go."""
+
+    bench: Workbench
+    cell: Cell
+    options: SolveOptions
+    queries: Mapping[str, Query]
+    apis: Mapping[str, Api]
+    log: CellLog[StableResult]
+    folder: Path | None
+
+    def run(self, recordings: Path, misses: str, keep_going: bool) -> None:
+        """Solve what the log lacks; where it lacks nothing, no model and no world are opened."""
+        with evaluation.Progress("solving", len(self.queries)) as progress:
+            if all(self.log.get(self.cell, name) for name in self.queries):
+                for _ in self.queries:
+                    progress.step(False)
+                return
+            with _world(self.bench, recordings) as (where, token, schema):
+                asyncio.run(self._solve(where, token, schema, misses, keep_going, progress))
+
+    async def _solve(
+        self,
+        where: str,
+        token: str,
+        schema: Any,
+        misses: str,
+        keep_going: bool,
+        progress: evaluation.Progress,
+    ) -> None:
+        from toolsrv.calls.callable_apis import CallableRetriever
+        from toolsrv_lab.evaluation import stable
+        from toolsrv_lab.evaluation.cells import run_cells
+        from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
+        from toolsrv_runtime.calls.simulation import SchemaSimulator
+
+        simulator = SchemaSimulator(self.bench.settings.seed) if misses == "schema" else None
+        caller = WorldCaller(where, token, simulator=simulator, schemas=schema)
+        retriever = QueryRetriever(CallableRetriever(self.bench.searchable(), lambda _api: True))
+        solver = self._solver(retriever, caller)
+
+        async def solve(query: Query, options: SolveOptions) -> StableResult:
+            found, answer = await stable.solve_query(
+                query, options, solver=solver, caller=caller, retriever=retriever, apis=self.apis,
+                answer=self._answer, method=self.cell.strategy,
+            )  # fmt: skip
+            self._write(query, answer)
+            return found
+
+        try:
+            await run_cells(
+                self.queries,
+                {self.cell: self.options},
+                self.log,
+                solve,
+                on_fault=stable.failed_solve if keep_going else None,
+                progress=progress.step,
+            )
+        finally:
+            await caller.aclose()
+            await self.bench.aclose()
+
+    def _solver(self, retriever: Any, caller: WorldCaller) -> Solver:
+        from toolsrv_runtime.solve import Solver
+
+        engine, profile = self.bench.model()
+        return Solver(
+            retriever=retriever,
+            engine=engine,
+            profile=profile,
+            caller=caller,
+            prompts=self.bench.prompts() if profile.format == "toolllama" else None,
+            fidelity=self.bench.fidelity(),
+        )
+
+    def _answer(self, outcome: Outcome) -> Answer:
+        from toolsrv_registry.functions import FunctionList
+        from toolsrv_runtime.toolbench.answer_writer import answer_of
+
+        literal = outcome.format.startswith("toolllama")  # as that model saw them
+        offered = FunctionList([self.apis[one] for one in outcome.candidates], literal=literal)
+        prompts = self.bench.prompts()
+        return answer_of(
+            outcome,
+            offered.to_json(finish=prompts.finish),
+            tools=offered.tool_list_block(),
+            words=prompts.words,
+            faithful=self.bench.settings.faithful,
+        )
+
+    def _write(self, query: Query, answer: Answer) -> None:
+        """Write ``answers/SET/ID_STRATEGY.json``, which pass-rate and win-rate read."""
+        from toolsrv_registry.file_names import portable_name
+        from toolsrv_runtime.toolbench.answer_writer import write_answer
+
+        if self.folder is None:
+            return
+        place = self.folder / ANSWERS / portable_name(query.set)
+        evaluation.out_folder(place)
+        number = portable_name(query.query_id.replace("/", "-").replace("_", "-"))
+        write_answer(place / f"{number}_{self.cell.strategy}.json", answer)
+
+
+@contextlib.contextmanager
+def _world(bench: Workbench, recordings: Path) -> Iterator[tuple[str, str, Any]]:
+    """Serve the recordings on loopback; give address, token and the schemas of responses.
+
+    Raises:
+        DataError: the recordings cannot be read, or the server does not start.
+    """
+    from toolsrv.api_server.serve import make_server
+    from toolsrv.loopback import listen, origin
+    from toolsrv_runtime.calls.caller import ApiOrigin
+    from toolsrv_runtime.calls.recordings.callers import ReplayingCaller
+    from toolsrv_runtime.calls.recordings.storage import RecordingStore
+
+    store, token = bench.registry().store, secrets.token_urlsafe(24)
+    caller = ReplayingCaller(
+        RecordingStore.open(recordings), home=lambda api: ApiOrigin(*store.home(api.id))
+    )
+    host = "127.0.0.1"
+    listener = listen(host, 0)
+    server = make_server(store.get_many, caller, token, caller.aclose)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="world")
+    thread.start()
+    try:
+        begun = time.monotonic()
+        while not server.started:
+            if not thread.is_alive() or time.monotonic() > begun + _START_S:
+                raise DataError("the API server does not start", hint="try again")
+            time.sleep(_STEP_S)
+        yield origin(host, listener), token, caller.schema
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _judged(
+    session: Session,
+    folder: Path | None,
+    given: Mapping[str, Any],
+    results: Sequence[StableResult],
+    model: str,
+    times: int,
+) -> tuple[str, dict[str, PassFigures]]:
+    """Return the judge's name, and the solvable pass rate of each set, ``all`` last."""
+    from toolsrv_lab.evaluation.stable import ALL, answer_sets
+    from toolsrv_lab.tooleval import pass_rate
+    from toolsrv_lab.tooleval.answer_sets import AnswerSet
+
+    sets = answer_sets(results, model)
+    with (
+        open_judge(session, folder, given) as (judge, _votes, seed),
+        evaluation.Progress("judging", len(results)) as progress,
+    ):
+        labels = pass_rate.label_sets(
+            judge, sets, times, seed=seed, solvable=True, jobs=given["jobs"],
+            progress=lambda: progress.step(True),
+        )  # fmt: skip
+    pairs = list(zip(sets, labels, strict=True))
+    whole = AnswerSet(
+        model, ALL, {f"{one.subset}/{key}": value for one in sets for key, value in one.answers.items()}
+    )  # fmt: skip
+    every = {f"{one.subset}/{key}": value for one, of in pairs for key, value in of.items()}
+    return judge.name, {
+        group.subset: pass_rate.figures(group, of, times, solvable=True)
+        for group, of in [*pairs, (whole, every)]
+    }
+
+
+def _shares(found: Mapping[str, StableFigures], rates: Mapping[str, PassFigures]) -> dict[str, Any]:
+    return {
+        name: {
+            "solved": rates[name].passed,
+            "needed APIs called": one.needed_called,
+            "cache hits": one.hits,
+            "cache misses": one.misses,
+        }
+        for name, one in found.items()
+    }
+
+
+def _show(
+    name: str, judge: str, found: Mapping[str, StableFigures], rates: Mapping[str, PassFigures]
+) -> None:
+    share = evaluation.share_text
+    table(
+        ("set", "queries#", "SoPR %#", "solved#", "finished#", "needed APIs called#", "s#"),
+        [
+            (
+                key,
+                one.queries,
+                f"{rates[key].sopr_percent:.1f} ± {rates[key].sopr_deviation:.1f}",
+                share(rates[key].passed),
+                share(one.finished),
+                share(one.needed_called),
+                evaluation.mean_text(one.seconds),
+            )
+            for key, one in found.items()
+        ],
+        title=f"StableToolBench, {name}, judged by {judge}: of the queries, % (95 % interval)",
+    )
+    table(
+        ("set", "calls#", "hits#", "real#", "simulated#", "misses#", "refused#", "no miss#"),
+        [
+            (
+                key,
+                one.calls,
+                *map(share, (one.hits, one.real_hits, one.simulated_hits, one.misses)),
+                one.refused,
+                share(one.covered),
+            )
+            for key, one in found.items()
+        ],
+        title="calls that the cache was asked for, % (95 % interval); queries without a miss",
+    )
