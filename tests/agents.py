@@ -11,7 +11,7 @@ from typing import Any
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_registry.matcher import Match, MatchRequest, Slot, Span
 from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.contract.format import Action, History, Step
@@ -57,18 +57,18 @@ class Judge:
     serves: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         """Return +5 for the APIs whose words the text has, -5 for the others."""
         if self.silent:
             return []
         return [self._match(asked.text, self.serves.get(api.id.split("/")[-1])) for api in apis]
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Know nothing."""
         del text
         return [0.0] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
     def _match(self, text: str, words: str | None) -> Match:
         at = -1 if words is None else text.find(words)
@@ -91,17 +91,17 @@ class Searched:
         """Search the real catalog."""
         return self.finder.search(text, limit, category=category)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """Ask the fake."""
         return self.judge.match(asked, apis)
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Ask the real one."""
-        return self.finder.affinity(text, apis)
+        return self.finder.scores(text, apis)
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Ask the real one."""
-        return self.finder.likeness(text, apis)
+        return self.finder.similarities(text, apis)
 
 
 def kind(request: ChatRequest) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.matcher import Asked, Match, Matcher
+from toolsrv_registry.matcher import Match, Matcher, MatchRequest
 from toolsrv_runtime.planner.own_matcher import OWN_MATCHER
 
 MATCHER = Matcher()
@@ -15,26 +15,26 @@ OWN = Matcher(OWN_MATCHER)
 class Shipped:
     """The matcher that ships; a retriever that knows nothing."""
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         del text
         return [0.0] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         return MATCHER.match(asked, apis)
 
 
 class Tuned(Shipped):
     """The same with the matcher that the rules were tuned with."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         return OWN.match(asked, apis)
 
 
 class Silent(Shipped):
     """One whose files cannot be used."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         del asked, apis
         return []

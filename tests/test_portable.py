@@ -19,7 +19,7 @@ import yaml
 
 from toolsrv import loopback
 from toolsrv.cli import error_handler
-from toolsrv_lab.finetune import seals
+from toolsrv_lab.finetune import checkpoints
 from toolsrv_registry.errors import BusyError
 
 pytestmark = pytest.mark.skipif(
@@ -231,15 +231,15 @@ import psutil
 for name in ("cpu_affinity", "rlimit"):
     delattr(psutil.Process, name)
 del psutil.RLIMIT_AS
-from toolsrv_registry.memory import scarce
-from toolsrv_registry.process import addresses_left, usable_cores
+from toolsrv_registry.host_resources import is_memory_scarce
+from toolsrv_registry.host_resources import addresses_left, usable_cores
 from toolsrv_runtime.requirements import ProcessMemory, available_memory
 from toolsrv_runtime.requirements import memory_shortage, physical_cores
 sys.platform = "darwin"
 assert usable_cores() == os.cpu_count()
 assert 1 <= physical_cores() <= os.cpu_count()
 assert addresses_left() is None
-assert not scarce()
+assert not is_memory_scarce()
 assert available_memory() > 1 << 20
 assert memory_shortage(ProcessMemory(1 << 50, 0)).needed > 1 << 49
 assert memory_shortage(ProcessMemory(0, 1 << 50)) is None
@@ -327,8 +327,8 @@ def test_a_checkpoint_is_sealed_where_folders_cannot_be_opened(
     monkeypatch.setattr(os, "fsync", flushing)
     monkeypatch.setattr(os, "open", refusing)
     monkeypatch.setattr(sys, "platform", "win32")
-    seals.seal(tmp_path)
-    assert (tmp_path / seals.SEAL).is_file()
+    checkpoints.seal(tmp_path)
+    assert (tmp_path / checkpoints.SEAL).is_file()
 
 
 def test_the_workflow_names_files_that_exist() -> None:

@@ -1,8 +1,7 @@
-"""Archives read as they lie: ``.tar`` (plain or packed by gzip, bzip2, xz) and ``.zip``.
+"""Open a source: a folder, an archive (``.tar``, ``.zip``), or one JSON or YAML file.
 
-Nothing is written to disk. Every member is looked at before it is read: its path, its kind, the
-size it claims; and what comes out is counted, because a claim may be false. A member that is
-refused does not keep the others from being read.
+Archives are read without unpacking them to disk, within limits of size and ratio. Damage is a
+DataError.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Self
 
 from toolsrv_catalogs.sources import (
@@ -25,13 +24,17 @@ from toolsrv_catalogs.sources import (
     FILE_LIMIT,
     MIB,
     TOTAL_LIMIT,
+    Source,
     SourceFile,
     Watch,
+    content,
+    ours,
     placed,
+    read_folder,
     too_large,
     unreadable,
 )
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 
 RATIO_LIMIT = 1000
 """A zip member above 1 MiB that unpacks to more than this many times its size is a bomb."""
@@ -256,3 +259,60 @@ def _zip_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, watch: Watch
         watch.refuse(member.filename, "unpacks to more than it claims")
         return None
     return content
+
+
+def open_source(path: Path) -> Source:
+    """Return the source at ``path``: a folder, an archive, or one JSON or YAML file.
+
+    Raises:
+        NotFoundError: there is nothing at ``path``.
+        DataError: it can be none of these, or cannot be read.
+    """
+    try:
+        kind = path.stat()
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"there is nothing at {str(path)!r}",
+            hint="name a folder, an archive, or one JSON or YAML file",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if stat.S_ISDIR(kind.st_mode):
+        return Source(path.resolve().name, lambda watch: read_folder(path, watch), lambda _: None)
+    if not stat.S_ISREG(kind.st_mode):
+        raise DataError(
+            f"{str(path)!r} is neither a file nor a folder", hint="name a file or a folder"
+        )
+    if reader := reader_of(path):
+        return Source(path.name, reader, lambda _: None)
+    if kind.st_size > FILE_LIMIT:
+        raise DataError(
+            f"{str(path)!r} is too large: {kind.st_size // MIB} MiB, at most {FILE_LIMIT // MIB}",
+            hint="split it into smaller files",
+        )
+    folder = path.resolve().parent
+    return Source(
+        path.name,
+        lambda watch: _single_file(path, watch),
+        lambda wanted: _sibling_file(folder, wanted),
+    )
+
+
+def _single_file(path: Path, watch: Watch) -> Iterator[SourceFile]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    watch.progress(len(data), len(data))
+    yield SourceFile(PurePosixPath(path.name), data)
+
+
+def _sibling_file(folder: Path, wanted: PurePosixPath) -> bytes | None:
+    """Read a file below ``folder`` that another one refers to; None where that is not allowed."""
+    path = folder.joinpath(*wanted.parts)
+    try:
+        if path.resolve(strict=True) != path or not path.is_relative_to(folder):
+            return None
+        return content(path) if ours(PurePosixPath(path.name)) else None
+    except (OSError, ValueError):
+        return None

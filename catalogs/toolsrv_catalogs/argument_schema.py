@@ -15,7 +15,7 @@ from typing import Any
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import listed, mapping
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
+from toolsrv_catalogs.openapi.references import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry import numerals
 from toolsrv_registry.flat_view import spelled

@@ -1,8 +1,6 @@
-"""Writing a catalog in ToolBench's layout: a folder or an archive, whole or not at all.
+"""Export a catalog in ToolBench's layout: a folder or an archive, whole or not at all.
 
-``tools/<Category>/<tool>.json`` and, where schemas are known, ``response_examples/``, as
-``layout`` gives them, so that ``importer`` reads the same catalog back. Texts stand there as they
-were read, hidden characters too: those as JSON escapes, which show nothing and do nothing.
+An earlier export may be replaced; any other content at the target stays and is an error.
 """
 
 from __future__ import annotations
@@ -14,17 +12,90 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from toolsrv_catalogs.exported import ARCHIVES, ROOT, is_export
 from toolsrv_catalogs.layout import schema_document, tool_document
+from toolsrv_catalogs.sources import FILE_LIMIT
 from toolsrv_catalogs.text import escaped
 from toolsrv_registry import names
 from toolsrv_registry.api import Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_registry.file_names import portable_name
+
+EXPORT_ROOT = "toolenv"
+"""The folder in an archive that holds the layout."""
+EXPORT_PARTS = ("tools", "response_examples")
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
+_DAMAGE = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, tarfile.TarError)
+
+
+def is_export(path: Path) -> bool:
+    """Whether only an earlier export is at ``path``, or an empty folder; a link never is."""
+    if path.is_symlink():
+        return False
+    try:
+        if not path.name.lower().endswith(ARCHIVE_SUFFIXES):
+            return path.is_dir() and _is_our_folder(_in_folder(path), "")
+        return path.is_file() and _is_our_folder(_in_archive(path), f"{EXPORT_ROOT}/")
+    except _DAMAGE:
+        return False
+
+
+def _is_our_folder(members: Iterator[tuple[str, bytes]], root: str) -> bool:
+    """Whether every (name, beginning of the content) is of the layout, and the first is a tool."""
+    first = True
+    for name, content in members:
+        parts = PurePosixPath(name.removeprefix(root)).parts
+        if not name.startswith(root) or len(parts) != 3 or parts[0] not in EXPORT_PARTS:
+            return False
+        if not name.endswith(".json") or (first and not _is_document(content)):
+            return False
+        first = False
+    return True
+
+
+def _is_document(content: bytes) -> bool:
+    document: Any = json.loads(content)
+    return isinstance(document, dict) and isinstance(document.get("api_list"), list)
+
+
+def _in_folder(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what is in a folder; only the first file is read. Folders without a file come too."""
+    read = False
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        links = [name for name in folders if (here / name).is_symlink()]
+        if not folders and not files and here != root:
+            links.append(".")
+        for name in [*links, *files]:
+            path = here / name
+            ordinary = path.is_file() and not path.is_symlink()
+            fits = ordinary and not read and path.stat().st_size <= FILE_LIMIT
+            content = path.read_bytes() if fits else b""
+            read = read or fits
+            yield path.relative_to(root).as_posix() + "/" * (not ordinary), content
+
+
+def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what is in an archive; only the first file is read."""
+    read = False
+    if path.name.lower().endswith(".zip"):
+        with zipfile.ZipFile(path) as zipped:
+            for info in zipped.infolist():
+                fits = not read and info.file_size <= FILE_LIMIT
+                yield info.filename, zipped.read(info) if fits else b""
+                read = True
+        return
+    with tarfile.open(path) as packed:
+        for member in packed:
+            fits = member.isfile() and not read and member.size <= FILE_LIMIT
+            file = packed.extractfile(member) if fits else None
+            yield member.name + "/" * (not member.isfile()), file.read() if file else b""
+            read = True
+
 
 _STEM_BYTES = 200
 
@@ -53,7 +124,7 @@ def export_catalog(catalog: Catalog, path: Path, *, overwrite: bool = False) -> 
     name = path.name.lower()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name.endswith(ARCHIVES):
+        if name.endswith(ARCHIVE_SUFFIXES):
             _archive(files, path)
         else:
             _folder(files, path)
@@ -121,7 +192,7 @@ def _archive(files: list[tuple[str, bytes]], path: Path) -> None:
             if path.name.lower().endswith(".zip"):
                 with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
                     for inside, content in files:
-                        packed.writestr(zipfile.ZipInfo(f"{ROOT}/{inside}"), content)
+                        packed.writestr(zipfile.ZipInfo(f"{EXPORT_ROOT}/{inside}"), content)
             else:
                 _tar(files, file, plain=path.name.lower().endswith(".tar"))
             file.flush()
@@ -136,6 +207,6 @@ def _archive(files: list[tuple[str, bytes]], path: Path) -> None:
 def _tar(files: list[tuple[str, bytes]], file: Any, *, plain: bool) -> None:
     with tarfile.open(fileobj=file, mode="w" if plain else "w:gz") as packed:
         for inside, content in files:
-            header = tarfile.TarInfo(f"{ROOT}/{inside}")
+            header = tarfile.TarInfo(f"{EXPORT_ROOT}/{inside}")
             header.size = len(content)
             packed.addfile(header, io.BytesIO(content))

@@ -1,7 +1,6 @@
-"""From a source to a catalog: every file read as what it is, and told what became of it.
+"""Import a source: read every file by its format and report what became of it.
 
-Knows which file is a tool, a list of response schemas, an OpenAPI document or none of these, and
-puts the tools of all files together. Writes nothing; storing a catalog is the store's.
+Tools of files that an import refuses stay as they were when they were last read.
 """
 
 from __future__ import annotations
@@ -9,18 +8,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from toolsrv_catalogs import fields, yaml_text
-from toolsrv_catalogs.categories import CATEGORIES
+from toolsrv_catalogs.archive import open_source
+from toolsrv_catalogs.fields import CATEGORIES
 from toolsrv_catalogs.findings import FileFindings, FileReport, shown_path
 from toolsrv_catalogs.hosts import address_fault
-from toolsrv_catalogs.opening import open_source
-from toolsrv_catalogs.schemas import attach, read_schemas
+from toolsrv_catalogs.layout import attach, read_schemas
 from toolsrv_catalogs.selection import Selection, chosen, only, selection
-from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch
+from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch, placed
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
@@ -38,7 +37,7 @@ _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|t[gbx]z2?|zip|json|ya?ml)$", re.IGNORECAS
 
 
 @dataclass(frozen=True)
-class Reading:
+class ImportResult:
     """A catalog as it was read, and a report per file that was looked at.
 
     ``origins`` says in which file each tool stands, in the catalog's order. ``passed`` counts
@@ -84,7 +83,7 @@ def read_catalog(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
-) -> Reading:
+) -> ImportResult:
     """Return the catalog at ``path``: a folder, an archive or one file.
 
     Args:
@@ -125,7 +124,7 @@ def read_catalog(
     if not any(tool.apis for tool in tools):
         raise _nothing(path, reports, wanted.left_out)
     watch = reader.watch
-    return Reading(
+    return ImportResult(
         catalog=Catalog(name=name, tools=tools),
         origins=tuple(path for path, _ in found),
         files=reports,
@@ -191,7 +190,7 @@ class _Reader:
 
     def finish(self) -> list[tuple[str, Tool]]:
         """Read what waited for all files to be known; return files and tools in path order."""
-        from toolsrv_catalogs.openapi import read_openapi, version_fault  # noqa: PLC0415 - heavy
+        from toolsrv_catalogs.openapi.reader import read_openapi, version_fault  # noqa: PLC0415 - heavy
 
         documents = [
             (path, one.value)
@@ -377,3 +376,49 @@ def _parse(file: SourceFile, twice: list[str] | None = None) -> Any:
     if file.path.suffix.lower() == ".json":
         return json.loads(text)
     return yaml_text.load(text, twice)
+
+
+def refused_files(reading: ImportResult) -> frozenset[str]:
+    """Return the files and folders that are there and were not read, as tools name theirs."""
+    named = (
+        one.path for one in reading.files if any(entry.what == "file" for entry in one.refused)
+    )
+    return frozenset(shown_path(str(placed(path) or path)) for path in named) - {
+        "",
+        *reading.origins,
+    }
+
+
+def with_unread(
+    reading: ImportResult, last: Catalog, origins: Sequence[str]
+) -> tuple[ImportResult, dict[str, int]]:
+    """Return a reading with what stays of its refused files, and how many APIs of each.
+
+    Args:
+        reading: what was read now.
+        last: the catalog of the same source as it was read last.
+        origins: the file that each of its tools stood in, ``""`` where that is unknown.
+    """
+    refused = refused_files(reading)
+    now = {api.id for api in reading.catalog.apis}
+    tools = list(zip(reading.origins, reading.catalog.tools, strict=True))
+    kept: dict[str, int] = {}
+    for origin, tool in zip(origins, last.tools, strict=True):
+        if _within(origin, refused) and (left := _without(tool, now)).apis:
+            tools.append((origin, left))
+            kept[origin] = kept.get(origin, 0) + len(left.apis)
+    tools.sort(key=lambda one: (one[1].category, one[0]))
+    catalog = Catalog(name=reading.catalog.name, tools=tuple(tool for _, tool in tools))
+    return replace(reading, catalog=catalog, origins=tuple(path for path, _ in tools)), kept
+
+
+def _within(origin: str, refused: frozenset[str]) -> bool:
+    """Return whether a file, or a folder that it is in, was refused."""
+    parts = origin.split("/")
+    return any("/".join(parts[:many]) in refused for many in range(1, len(parts) + 1))
+
+
+def _without(tool: Tool, ids: set[str]) -> Tool:
+    """Return a tool without the APIs that another file has now."""
+    stays = [at for at, api in enumerate(tool.apis) if api.id not in ids]
+    return only(tool, stays)

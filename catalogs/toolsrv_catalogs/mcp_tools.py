@@ -19,10 +19,10 @@ from jsonschema.validators import validator_for
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.importer import Reading
+from toolsrv_catalogs.importer import ImportResult
 from toolsrv_catalogs.layout import api_place, numbered
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
-from toolsrv_catalogs.openapi_schema import parameter, shape
+from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References
+from toolsrv_catalogs.openapi.schema import parameter, shape
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, clean
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Catalog, McpTool, Parameter, PlaceSchema, Tool
@@ -57,7 +57,7 @@ def read_mcp_tools(
     about: str = "",
     category: str | None = None,
     complete: bool = True,
-) -> Reading:
+) -> ImportResult:
     """Return the tools of a server as a catalog.
 
     Args:
@@ -91,7 +91,7 @@ def read_mcp_tools(
         description=reader.about,
         apis=numbered(apis, found.note),
     )
-    return Reading(
+    return ImportResult(
         catalog=Catalog(name=name, tools=(tool,)),
         origins=(found.path,),
         files=(found.report(),),

@@ -18,11 +18,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.argument_schema import kept_schema
-from toolsrv_catalogs.fields import METHODS, URL_LIMIT, listed, unused
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, completed, listed, original, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
 from toolsrv_catalogs.layout import OURS, api_document, api_place, numbered, tool_head
-from toolsrv_catalogs.originals import completed, original
 from toolsrv_catalogs.text import (
     DESCRIPTION_LIMIT,
     NAME_LIMIT,

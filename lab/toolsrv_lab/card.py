@@ -1,19 +1,35 @@
-"""A model's card: what it is, what it was made of and what it does, for machines and people.
+"""Model card: what a model is, was made of and achieves, for programs and people.
 
-The part ``made`` is known before the model's file is written, which carries its hash
-(``made_hash``); ``file`` and ``figures`` are added behind it. Figures are taken as they come.
+It lists the versions of the libraries that made it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.files import open_atomic_text
+
+
+def library_versions(*packages: str) -> dict[str, str]:
+    """Return the versions of toolsrv, Python and ``packages``; "unknown" where not installed."""
+    return {"toolsrv": _installed_version("toolsrv"), "python": platform.python_version()} | {
+        name: _installed_version(name) for name in packages
+    }
+
+
+def _installed_version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
 
 Json = dict[str, Any]
 

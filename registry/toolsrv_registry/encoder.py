@@ -26,8 +26,8 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.onnx_files import load_onnx, read_onnx
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
+from toolsrv_registry.onnx_runtime import load_onnx, read_onnx
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]

@@ -1,21 +1,12 @@
-"""The one error tree of toolsrv.
+"""The error tree of toolsrv, and near matches for the hints of its messages.
 
-``ToolsrvError`` is the root of everything a user may have caused or can act on. Each has a
-message (what went wrong and where) and a hint (what to do next); each room derives its own.
-
-- ``UsageError``: the request itself is off (a wrong argument, an empty task); repeating it
-  unchanged cannot help.
-- ``NotFoundError``: a named thing (API id, category, catalog, run, file) does not exist.
-- ``DataError``: something stored or shipped is unreadable or damaged.
-- ``DamagedError``: what a file holds is damaged: no room or permission brings it back.
-- ``MemoryShortError``: the program, or a model, needs more memory than there is.
-- ``BusyError``: something else holds what is needed; trying again later can help.
-
-Errors are raised once and mapped once per rim: to an exit code by the command line, to a tool
-error by the MCP server.
+Every error carries a message and a hint. Knows nothing about who raises or renders it. Pure.
 """
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 class ToolsrvError(Exception):
@@ -49,3 +40,28 @@ class MemoryShortError(DataError):
 
 class BusyError(ToolsrvError):
     """Another process or run holds what is needed; trying again later can help."""
+
+
+_NEAREST = 3
+_LISTED_NAMES = 12
+_SHORTENED_LENGTH = 80
+
+
+def nearest_names(wanted: str, known: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
+    """Return up to three known names that resemble the wanted one, best first."""
+    by_case = {name.casefold(): name for name in known}
+    found = difflib.get_close_matches(wanted[:200].casefold(), by_case, n=_NEAREST, cutoff=cutoff)
+    return [by_case[name] for name in found]
+
+
+def list_names(found: Sequence[str]) -> str:
+    """Return names as ``'a', 'b' or 'c'``, at most twelve of them."""
+    shown = [repr(name) for name in found[:_LISTED_NAMES]]
+    if len(found) > _LISTED_NAMES:
+        return f"{', '.join(shown)} and {len(found) - _LISTED_NAMES} more"
+    return f"{', '.join(shown[:-1])} or {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
+def shorten(text: str) -> str:
+    """Return a text that fits into one line of a message."""
+    return text if len(text) <= _SHORTENED_LENGTH else text[: _SHORTENED_LENGTH - 3] + "..."

@@ -28,16 +28,16 @@ from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.onnx_files import load_onnx
-from toolsrv_registry.pairing import Document, Paired
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
+from toolsrv_registry.onnx_runtime import load_onnx
+from toolsrv_registry.pairing import Document, PairedTokens
 
 SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
 
 Logits = npt.NDArray[np.float32]
 Fact = tuple[str, str]
 
-_KEPT = 512
+_CACHE_LIMIT = 512
 _BEST = 12
 _LONGEST = 64
 """Tokens of a value."""
@@ -74,7 +74,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MatchRequest:
     """A text, where in it the clause stands that asks, and what earlier calls answered.
 
     Without a clause the question is about the whole text: whether any of it asks for an API.
@@ -95,7 +95,7 @@ class Slot:
     none: float
     _begins: Logits
     _ends: Logits
-    _paired: Paired
+    _paired: PairedTokens
     _marker: int
 
     def listed(self) -> list[tuple[int, float]]:
@@ -157,7 +157,7 @@ class Matcher:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._matches: OrderedDict[tuple[Asked, str], Match] = OrderedDict()
+        self._matches: OrderedDict[tuple[MatchRequest, str], Match] = OrderedDict()
         self._documents: OrderedDict[str, Document] = OrderedDict()
 
     @cached_property
@@ -182,7 +182,7 @@ class Matcher:
         if pool is not None:  # its threads may want the lock before they end
             pool.shutdown(wait=True)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         """Return what the matcher makes of each API; what was read before is kept.
 
         Raises DataError where the model cannot be loaded.
@@ -207,7 +207,7 @@ class Matcher:
                 self._keep(key, match)
         return [one for key in keys if (one := found[key]) is not None]
 
-    def _one(self, row: tuple[Api, Paired]) -> Match:
+    def _one(self, row: tuple[Api, PairedTokens]) -> Match:
         api, paired = row
         session, _ = self._model()
         serves, begins, ends = session.run(
@@ -233,14 +233,14 @@ class Matcher:
             kept = pairing.document(self._model()[1], api)
             with self._lock:
                 self._documents[key] = kept
-                if len(self._documents) > _KEPT:
+                if len(self._documents) > _CACHE_LIMIT:
                     self._documents.popitem(last=False)
         return kept
 
-    def _keep(self, key: tuple[Asked, str], match: Match) -> None:
+    def _keep(self, key: tuple[MatchRequest, str], match: Match) -> None:
         with self._lock:
             self._matches[key] = match
-            if len(self._matches) > _KEPT:
+            if len(self._matches) > _CACHE_LIMIT:
                 self._matches.popitem(last=False)
 
     def _workers(self) -> ThreadPoolExecutor:

@@ -46,7 +46,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedTokens:
     """What the matcher reads: ``ids`` and ``kinds`` (tokens,), ``markers`` (1 + parameters,).
 
     The first marker is the first token of all: it stands for the clause that the API serves.
@@ -121,7 +121,7 @@ def pair(
     text: Sentence,
     clause: tuple[int, int] | None,
     facts: Sequence[tuple[Sentence, Sentence]] = (),
-) -> Paired:
+) -> PairedTokens:
     """Return an API's ``document`` and a text in one row of tokens.
 
     ``clause`` is where in the text the clause stands, in characters, None for the whole text
@@ -161,7 +161,7 @@ def pair(
         sources += [None] * len(name.ids[:8])
         sources += [(number, at, end) for at, end in value.places[:FACT_TOKENS]]
         sources.append(None)
-    return Paired(tuple(ids), tuple(kinds), tuple(markers), tuple(sources), tuple(options))
+    return PairedTokens(tuple(ids), tuple(kinds), tuple(markers), tuple(sources), tuple(options))
 
 
 def document(tokenizer: Any, api: Api) -> Document:
@@ -175,7 +175,7 @@ def document(tokenizer: Any, api: Api) -> Document:
 
 
 def targets(
-    paired: Paired, spans: Mapping[int, tuple[int, int, int]]
+    paired: PairedTokens, spans: Mapping[int, tuple[int, int, int]]
 ) -> dict[int, tuple[int, int]]:
     """Return marker -> (first token, last token) of spans (source, begin, end) of characters.
 
@@ -193,7 +193,7 @@ def targets(
     return found
 
 
-def _covers(paired: Paired, inside: Sequence[int], begin: int, end: int) -> bool:
+def _covers(paired: PairedTokens, inside: Sequence[int], begin: int, end: int) -> bool:
     """Whether the tokens inside begin and end where the span does."""
     first, last = paired.sources[inside[0]], paired.sources[inside[-1]]
     return first is not None and last is not None and (first[1], last[2]) == (begin, end)

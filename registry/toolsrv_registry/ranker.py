@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.onnx_runtime import onnxruntime
-from toolsrv_registry.signals import SIGNALS, Floats
+from toolsrv_registry.search.signals import SIGNALS, Floats
 
 SHIPPED_RANKER = Path(__file__).parent / "models" / "ranker"
 MODEL_FILE = "ranker.onnx"

@@ -17,9 +17,9 @@ from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import Encoder, OnnxEncoder, Progress
 from toolsrv_registry.errors import ToolsrvError
-from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.store import Store
-from toolsrv_registry.vectors import Index, IndexStatus
+from toolsrv_registry.index.vectors import Index, IndexStatus
+from toolsrv_registry.search.retriever import Retriever
+from toolsrv_registry.storage.store import Store
 
 
 class Registry:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import MemoryShortError
-from toolsrv_registry.process import addresses_left, core_numbers
+from toolsrv_registry.host_resources import addresses_left, core_numbers
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.gguf_header import DOWNLOAD_AGAIN, GgufHeader
 from toolsrv_runtime.profiles import KvType

@@ -63,7 +63,7 @@ def rule_notes(folder: Path, calls: str) -> tuple[str, ...]:
 def _names(folder: Path) -> set[str]:
     """Return the names of all catalogs, disabled ones too."""
     from toolsrv_registry.catalog_state import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
 
     names = {one.name for one in load_catalogs()}
     if not (folder / STORE_FILE).exists():
@@ -78,9 +78,9 @@ def _names(folder: Path) -> set[str]:
 
 def _imported(folder: Path) -> tuple[set[str], set[str]]:
     """Return the known categories of imported catalogs, and the names of disabled catalogs."""
-    from toolsrv_catalogs.categories import CATEGORIES
+    from toolsrv_catalogs.fields import CATEGORIES
     from toolsrv_registry.catalog_state import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
 
     shipped = {one.name for one in load_catalogs()}
     if not (folder / STORE_FILE).exists():

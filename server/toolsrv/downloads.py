@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from toolsrv_catalogs.published import Published
-from toolsrv_registry.entries import Origin
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.file_names import portable_name
+from toolsrv_registry.storage.entries import Origin
 
 if TYPE_CHECKING:
     from toolsrv_runtime.calls.addresses import AddressResolver

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolsrv_registry.errors import MemoryShortError
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
 from toolsrv_runtime.requirements import ProcessMemory, memory_shortage
 
 MIB = 1 << 20

@@ -23,9 +23,9 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv.settings import Settings
     from toolsrv.views.readiness import Readiness
     from toolsrv_registry.api import Api
+    from toolsrv_registry.index.vectors import IndexStatus
     from toolsrv_registry.registry import Registry
-    from toolsrv_registry.retriever import Hit, SearchResult
-    from toolsrv_registry.vectors import IndexStatus
+    from toolsrv_registry.search.retriever import Hit, SearchResult
     from toolsrv_runtime.calls.caller import Caller
     from toolsrv_runtime.contract.models import ChatModel, Engine
     from toolsrv_runtime.options import SolveOptions
@@ -261,11 +261,11 @@ class Workbench:
 
     def _equals(self, hits: Sequence[Hit]) -> list[Hit]:
         """Return hits with those that fit equally well by what a call of them has."""
-        from toolsrv_registry.equals import equals_ordered
+        from toolsrv_registry.search.ties import order_ties
 
         known = self.readiness([hit.api for hit in hits])
         order = {api_id: one.order for api_id, one in known.items()}
-        return equals_ordered(hits, lambda hit: order.get(hit.api.id, ()))
+        return order_ties(hits, lambda hit: order.get(hit.api.id, ()))
 
     def _callable(
         self,

@@ -15,8 +15,8 @@ import pytest
 import toolsrv_catalogs.offline
 from toolsrv_catalogs.offline import OFFLINE_HOST, load_offline_catalog
 from toolsrv_catalogs.offline.app import find_endpoint
+from toolsrv_catalogs.offline.descriptions import markdown_table
 from toolsrv_catalogs.offline.endpoint import Parameter
-from toolsrv_catalogs.offline.table import markdown_table
 from toolsrv_catalogs.offline.testing import OfflineClient
 from toolsrv_registry import names
 from toolsrv_registry.api import Api

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import archive, sources
-from toolsrv_catalogs.importer import Reading, read_catalog
+from toolsrv_catalogs.importer import ImportResult, read_catalog
 from toolsrv_registry.errors import DataError, NotFoundError
 
 _FORMS = [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip"]
@@ -72,11 +72,11 @@ def _lay(root: Path, files: dict[str, bytes]) -> Path:
     return root
 
 
-def _ids(reading: Reading) -> list[str]:
+def _ids(reading: ImportResult) -> list[str]:
     return [api.id for api in reading.catalog.apis]
 
 
-def _reasons(reading: Reading) -> dict[str, str]:
+def _reasons(reading: ImportResult) -> dict[str, str]:
     return {one.path: refusal.reason for one in reading.files for refusal in one.refused}
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from toolsrv_catalogs.difference import difference
 from toolsrv_catalogs.export import export_catalog
+from toolsrv_catalogs.fields import ORIGINAL_LIMIT
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_catalogs.originals import ORIGINAL_LIMIT
 from toolsrv_catalogs.text import escaped
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "toolbench"
 FORMS = ["mine", "mine.tar.gz", "mine.tgz", "mine.tar", "mine.zip"]

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import findings, sources
-from toolsrv_catalogs.categories import CATEGORIES
+from toolsrv_catalogs.fields import CATEGORIES
 from toolsrv_catalogs.hosts import address_fault, host_fault
-from toolsrv_catalogs.importer import Reading, catalog_name, check_name, read_catalog
+from toolsrv_catalogs.importer import ImportResult, catalog_name, check_name, read_catalog
 from toolsrv_registry import names
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.lexicon_file import Lexicons
-from toolsrv_registry.recall import DEPTH
-from toolsrv_registry.store import Store
+from toolsrv_registry.index.lexicon import LexiconCache
+from toolsrv_registry.search.recall import DEPTH
+from toolsrv_registry.storage.store import Store
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "toolbench"
 GOOD = {"tool_name": "Good", "api_list": [{"name": "ping"}]}
@@ -37,11 +37,11 @@ def _lay(root: Path, files: dict[str, Any]) -> Path:
     return root
 
 
-def _ids(reading: Reading) -> list[str]:
+def _ids(reading: ImportResult) -> list[str]:
     return [api.id for api in reading.catalog.apis]
 
 
-def _refused(reading: Reading) -> list[tuple[str, str, str, str]]:
+def _refused(reading: ImportResult) -> list[tuple[str, str, str, str]]:
     return [
         (one.path, refusal.what, refusal.name, refusal.reason)
         for one in reading.files
@@ -398,19 +398,19 @@ real = pytest.mark.skipif(not DATA.is_dir(), reason="ToolBench's data is not at 
 
 
 @pytest.fixture(scope="module")
-def toolbench() -> Reading:
+def toolbench() -> ImportResult:
     return read_catalog(DATA / "toolenv.tar.gz")
 
 
 @pytest.fixture(scope="module")
-def store(toolbench: Reading, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(toolbench: ImportResult, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with Store.open(tmp_path_factory.mktemp("store") / "registry.sqlite3") as opened:
         opened.put_catalog(toolbench.catalog)
         yield opened
 
 
 @real
-def test_all_of_toolbench_is_there_under_its_own_names(toolbench: Reading) -> None:
+def test_all_of_toolbench_is_there_under_its_own_names(toolbench: ImportResult) -> None:
     apis = iter(toolbench.catalog.apis)
     checked = respelled = 0
     documents: dict[str, Any] = {}
@@ -439,7 +439,7 @@ def test_all_of_toolbench_is_there_under_its_own_names(toolbench: Reading) -> No
 
 
 @real
-def test_of_toolbench_only_addresses_are_refused(toolbench: Reading) -> None:
+def test_of_toolbench_only_addresses_are_refused(toolbench: ImportResult) -> None:
     refused = _refused(toolbench)
     assert {what for _, what, _, _ in refused} == {"address"}
     assert len(refused) == 23
@@ -449,7 +449,7 @@ def test_of_toolbench_only_addresses_are_refused(toolbench: Reading) -> None:
 
 
 @real
-def test_every_query_of_toolbench_names_apis_that_are_there(toolbench: Reading) -> None:
+def test_every_query_of_toolbench_names_apis_that_are_there(toolbench: ImportResult) -> None:
     ids = {api.id for api in toolbench.catalog.apis}
     lines = (DATA / "queries_dev.jsonl").read_text("utf-8").splitlines()
     asked = {api["id"] for line in lines for api in json.loads(line)["relevant"]}
@@ -461,7 +461,7 @@ def test_every_query_of_toolbench_names_apis_that_are_there(toolbench: Reading) 
 def test_every_api_is_found_by_its_own_tool_and_name(store: Store) -> None:
     """By words alone, among all 16,463: equal scores share a place."""
     apis = {api.id: api for api in store.apis()}
-    lexicon = Lexicons(store).current()
+    lexicon = LexiconCache(store).current()
     assert set(lexicon.ids) == set(apis)
     assert len(apis) == 16_463
     places = []
@@ -477,7 +477,7 @@ def test_every_api_is_found_by_its_own_tool_and_name(store: Store) -> None:
 
 @real
 def test_toolbench_goes_in_within_its_time_and_again_without_a_change(
-    toolbench: Reading, tmp_path: Path
+    toolbench: ImportResult, tmp_path: Path
 ) -> None:
     with Store.open(tmp_path / "registry.sqlite3") as opened:
         started = time.process_time()  # other processes have their share of the wall's

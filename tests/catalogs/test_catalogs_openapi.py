@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_catalogs import openapi_refs
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import read_catalog
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi import references
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api, SecurityScheme, Tool
 from toolsrv_registry.errors import UsageError
 
@@ -683,7 +683,7 @@ def test_any_document_reads_or_is_refused_in_parts(
 
 
 def test_every_operation_has_its_own_budget_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openapi_refs, "STEPS_LIMIT", 60)
+    monkeypatch.setattr(references, "STEPS_LIMIT", 60)
     document = _document()
     document["paths"] = {
         f"/{n}": {"get": {"parameters": [{"name": f"p{m}", "in": "query"} for m in range(9)]}}

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import yaml_text
-from toolsrv_catalogs.importer import Reading, read_catalog
+from toolsrv_catalogs.importer import ImportResult, read_catalog
 
 
 def _document(
@@ -36,7 +36,7 @@ def _lay(root: Path, files: dict[str, Any]) -> Path:
     return root
 
 
-def _parameters(reading: Reading) -> list[str]:
+def _parameters(reading: ImportResult) -> list[str]:
     return [p.name for api in reading.catalog.apis for p in api.parameters]
 
 

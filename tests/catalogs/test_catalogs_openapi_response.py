@@ -12,10 +12,10 @@ import pytest
 from toolsrv_catalogs.export import export_catalog
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import read_catalog
-from toolsrv_catalogs.openapi import read_openapi
-from toolsrv_catalogs.openapi_response import FIELDS
+from toolsrv_catalogs.openapi.reader import read_openapi
+from toolsrv_catalogs.openapi.response import FIELDS
 from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 from toolsrv_runtime.calls.compress import TextBudget, compress
 
 PET = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_registry.security import needs_unsupported
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs import openapi_refs, yaml_text
+from toolsrv_catalogs import yaml_text
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi import references
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api, Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls import arguments as args
@@ -271,13 +272,13 @@ def test_a_discriminator_of_a_thousand_schemas_costs_what_is_kept_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
-    tagged = openapi_refs._tagged
+    tagged = references._tagged
 
-    def counted(*node: Any) -> openapi_refs.Node:
+    def counted(*node: Any) -> references.Node:
         made.append(node)
         return tagged(*node)
 
-    monkeypatch.setattr(openapi_refs, "_tagged", counted)
+    monkeypatch.setattr(references, "_tagged", counted)
     names = [f"K{at}" for at in range(1_000)]
     base = {"$ref": "#/components/schemas/Base"}
     mapping = {name: f"#/components/schemas/{name}" for name in names}

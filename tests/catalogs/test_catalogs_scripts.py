@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.apart import apart, places
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.mcp_tools import read_mcp_tools
 from toolsrv_catalogs.toolbench import read_tool
+from toolsrv_catalogs.unique_ids import addresses, with_unique_ids
 from toolsrv_registry.api import Api, Catalog, Tool
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 
 def entry(name: str, **more: Any) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def catalog(name: str, *apis: Api) -> Catalog:
 
 def test_a_catalog_of_the_same_title_is_kept_apart_and_stays_so(tmp_path: Path) -> None:
     def put(wanted: Catalog) -> list[str]:
-        known = store.shelf.calls_by_id(places(wanted))
+        known = store.shelf.calls_by_id(addresses(wanted))
         others = {
             api_id: [call for name, call in calls.items() if name != wanted.name]
             for api_id, calls in known.items()
         }
         own = [api_id for api_id, calls in known.items() if wanted.name in calls]
-        found, _ = apart(wanted, others, own)
+        found, _ = with_unique_ids(wanted, others, own)
         store.put_catalog(found)
         return [api.id for api in found.apis]
 
@@ -120,6 +120,8 @@ def test_a_catalog_of_the_same_title_is_kept_apart_and_stays_so(tmp_path: Path) 
 
 def test_another_edition_of_the_same_api_keeps_its_id() -> None:
     wanted = catalog("b", one("https://a.example"))
-    found, changed = apart(wanted, {"Other/my_api/list": [("GET", "https://a.example")]}, [])
+    found, changed = with_unique_ids(
+        wanted, {"Other/my_api/list": [("GET", "https://a.example")]}, []
+    )
     assert found is wanted
     assert not changed

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.importer import Reading, read_catalog
-from toolsrv_catalogs.unread import refused_files, with_unread
+from toolsrv_catalogs.importer import ImportResult, read_catalog, refused_files, with_unread
 
 BROKEN = b'{"tool_name": "A", "api_list": [{"na'
 
@@ -27,7 +26,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def _pack(path: Path, files: dict[str, Any], *, prefix: str = "") -> Reading:
+def _pack(path: Path, files: dict[str, Any], *, prefix: str = "") -> ImportResult:
     """Write files as a folder, a tar or a zip archive, and read it."""
     raw = {
         prefix + name: one if isinstance(one, bytes) else json.dumps(one).encode()
@@ -49,7 +48,7 @@ def _pack(path: Path, files: dict[str, Any], *, prefix: str = "") -> Reading:
     return read_catalog(path, name="c")
 
 
-def _ids(reading: Reading) -> list[str]:
+def _ids(reading: ImportResult) -> list[str]:
     return [api.id for api in reading.catalog.apis]
 
 

@@ -19,8 +19,7 @@ from toolsrv_catalogs.offline.values.day import (
     parse_time,
     today,
 )
-from toolsrv_catalogs.offline.values.language import parse_language
-from toolsrv_catalogs.offline.values.money import parse_currency
+from toolsrv_catalogs.offline.values.locale_names import parse_currency, parse_language
 from toolsrv_catalogs.offline.values.number import parse_number, parse_numbers, tidy
 from toolsrv_catalogs.offline.values.words import fold, items
 from toolsrv_catalogs.offline.values.zone import parse_zone, zone_name

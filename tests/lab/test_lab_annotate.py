@@ -27,13 +27,21 @@ from toolsrv_lab.annotation.annotators import (
     EngineAnnotator,
     OracleAnnotator,
 )
-from toolsrv_lab.annotation.assignments import Assignment, from_errands, from_needs
-from toolsrv_lab.annotation.pipeline import Report, fit
-from toolsrv_lab.annotation.slips import drawn, needed_rounds, rounds
-from toolsrv_lab.annotation.store import AnswerFolder
-from toolsrv_lab.annotation.task_files import ELSEWHERE, read_assignments
-from toolsrv_lab.annotation.workshop import annotate_over
-from toolsrv_lab.instructions.errands import Step, Value
+from toolsrv_lab.annotation.assignments import (
+    ELSEWHERE,
+    Assignment,
+    from_errands,
+    from_needs,
+    read_assignments,
+)
+from toolsrv_lab.annotation.oracle import draw_mistakes, mistake_rounds, needed_rounds
+from toolsrv_lab.annotation.pipeline import (
+    AnswerFolder,
+    Report,
+    annotate_registry,
+    fitting_assignments,
+)
+from toolsrv_lab.instructions.errands import ErrandStep, Value
 from toolsrv_lab.instructions.writer import write_instructions
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import BusyError, DataError, UsageError
@@ -70,7 +78,7 @@ def oracle(mistakes: float = 0.0, options: SolveOptions = OPTIONS) -> OracleAnno
 
 
 def asked(country: str, *, fails: bool = False, api: str = CAPITAL) -> Assignment:
-    step = Step(f"the capital of {country}", api, {"country": Value(country, country)})
+    step = ErrandStep(f"the capital of {country}", api, {"country": Value(country, country)})
     down = (api,) if fails else ()
     return Assignment(country, f"What is the capital of {country}?", (step,), fails=down)
 
@@ -83,7 +91,7 @@ def solve(
     apis: dict[str, Api] | None = None,
 ) -> Report:
     with AnswerFolder(out, METHOD, {"seed": 0}) as folder:
-        return annotate_over(
+        return annotate_registry(
             registry, ["offline"], apis or APIS, assignments, folder, annotator,
             workers=2, left_out={}, progress=lambda _: None,
         )  # fmt: skip
@@ -153,7 +161,7 @@ def _names(names: set[str]) -> set[str]:
 
 def _mended_where_it_can_be(one: Assignment, nodes: Sequence[TreeNode]) -> None:
     rng = random.Random(f"0/{one.id}/{one.task}")
-    slips = drawn(one.steps, APIS, 1.0, width=2, depth=12, rng=rng)
+    slips = draw_mistakes(one.steps, APIS, 1.0, width=2, depth=12, rng=rng)
     hopeless = any(
         (slip.kind == "failing" and not slip.twin) or slip.kind == "unoffered"
         for slip in slips.values()
@@ -173,11 +181,11 @@ def test_mistakes_leave_room_to_be_mended(
     served: list[bool], width: int, depth: int, seed: int
 ) -> None:
     value = {"country": Value("Peru", "Peru")}
-    steps = [Step("w", CAPITAL if one else "", value if one else {}) for one in served]
-    slips = drawn(steps, APIS, 1.0, width=width, depth=depth, rng=random.Random(seed))
+    steps = [ErrandStep("w", CAPITAL if one else "", value if one else {}) for one in served]
+    slips = draw_mistakes(steps, APIS, 1.0, width=width, depth=depth, rng=random.Random(seed))
     loud = [slip for slip in slips.values() if slip.kind != "unoffered"]
     stays = sum(not slip.quits for slip in loud)
-    assert not stays or needed_rounds(steps) + stays <= rounds(depth)
+    assert not stays or needed_rounds(steps) + stays <= mistake_rounds(depth)
     assert width > 1 or not any(slip.quits for slip in loud)
     assert all(served[at] for at in slips)
 
@@ -196,7 +204,7 @@ def test_an_api_that_is_down_without_another_is_given_up(
 def test_a_task_that_nothing_serves_is_given_up_with_its_words(
     registry: Registry, tmp_path: Path
 ) -> None:
-    step = Step("book a table for two", "", {})
+    step = ErrandStep("book a table for two", "", {})
     report = solve(registry, tmp_path, [Assignment("t", "Book a table for two", (step,))], oracle())
     assert report.gave_up == 1
     assert tree(tmp_path, "t")[1].thought == "book a table for two use nothing"
@@ -215,8 +223,8 @@ def test_apis_of_other_catalogs_are_played(registry: Registry, tmp_path: Path) -
         update={"id": "Travel/rail/train", "tool": "Rail", "name": "Train", "category": "Travel"}
     )
     steps = (
-        Step("where order 77 is", orders.id, {"order": Value("77", "77")}),
-        Step("which train it is on", trains.id, {"order": Value("", "", "train_number")}),
+        ErrandStep("where order 77 is", orders.id, {"order": Value("77", "77")}),
+        ErrandStep("which train it is on", trains.id, {"order": Value("", "", "train_number")}),
     )
     found = []
     for name in ("a", "b"):
@@ -260,7 +268,7 @@ def test_instructions_are_read_with_the_values_that_their_needs_state(tmp_path: 
 
 
 def test_tasks_with_their_calls_are_solved(registry: Registry, tmp_path: Path) -> None:
-    assignments, left_out = fit(read_assignments(TASKS, APIS), oracle(), 8)
+    assignments, left_out = fitting_assignments(read_assignments(TASKS, APIS), oracle(), 8)
     report = solve(registry, tmp_path, assignments, oracle())
     assert (report.solved, left_out) == (8, {})
 
@@ -268,7 +276,7 @@ def test_tasks_with_their_calls_are_solved(registry: Registry, tmp_path: Path) -
 def test_a_task_that_is_too_deep_is_left_out_with_the_reason() -> None:
     shallow = oracle(options=SolveOptions(width=2, depth=3))
     with pytest.raises(UsageError, match="depth"):
-        fit([asked("Peru")], shallow, None)
+        fitting_assignments([asked("Peru")], shallow, None)
     assert shallow.unfit(asked("Peru")) == TOO_DEEP
 
 
@@ -291,7 +299,7 @@ def test_an_engine_that_fails_leaves_what_is_done_and_another_goes_on(
         pytest.raises(DataError, match="'Kenya'") as raised,
         AnswerFolder(tmp_path, METHOD, {"seed": 0}) as folder,
     ):
-        annotate_over(
+        annotate_registry(
             registry, ["offline"], APIS, assignments, folder, broken,
             workers=1, left_out={}, progress=lambda _: None,
         )  # fmt: skip

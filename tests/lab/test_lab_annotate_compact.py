@@ -15,9 +15,8 @@ from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import Assignment, from_errands
-from toolsrv_lab.annotation.store import AnswerFolder
-from toolsrv_lab.annotation.workshop import annotate_over
-from toolsrv_lab.instructions.errands import Step, Value
+from toolsrv_lab.annotation.pipeline import AnswerFolder, annotate_registry
+from toolsrv_lab.instructions.errands import ErrandStep, Value
 from toolsrv_lab.nano.episodes import Row
 from toolsrv_lab.nano.pipeline import HELD_OUT_ROWS
 from toolsrv_lab.nano.rows import read_shard
@@ -38,14 +37,14 @@ def solve(
 ) -> None:
     annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=mistakes, offered=9)
     with AnswerFolder(out, METHOD, {}) as folder:
-        annotate_over(
+        annotate_registry(
             registry, ["offline"], APIS, assignments, folder, annotator,
             workers=2, left_out={}, progress=lambda _: None,
         )  # fmt: skip
 
 
 def asked(said: str, value: str, *, fails: bool = False) -> Assignment:
-    step = Step(f"the capital of {said}", CAPITAL, {"country": Value(value, said)})
+    step = ErrandStep(f"the capital of {said}", CAPITAL, {"country": Value(value, said)})
     down = (CAPITAL,) if fails else ()
     return Assignment("t", f"What is the capital of {said}?", (step,), fails=down)
 

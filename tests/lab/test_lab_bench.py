@@ -13,14 +13,22 @@ from hypothesis import strategies as st
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.bench.engine import reuse
-from toolsrv_lab.bench.figures import figure, percentile, significant, wilson
-from toolsrv_lab.bench.machine import Memory, machine, memory, versions
-from toolsrv_lab.bench.tally import by_kind
+from toolsrv_lab.bench.report import (
+    Memory,
+    figure,
+    machine,
+    memory,
+    percentile,
+    significant,
+    versions,
+    wilson,
+)
+from toolsrv_lab.bench.server import NEW_ERA, OLD_ERA, Era, ServerProcess
+from toolsrv_lab.bench.solve import by_kind
 from toolsrv_lab.bench.texts import TASKS, queries
-from toolsrv_lab.bench.wire import NEW_ERA, OLD_ERA, Era, ServerProcess
 from toolsrv_lab.solving import Verdict
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
 from toolsrv_runtime.outcome import Usage
 
 numbers = st.floats(min_value=1e-6, max_value=1e9)

@@ -9,10 +9,10 @@ from pathlib import Path
 import llama_cpp
 import pytest
 
-from toolsrv_lab.bench.replay import picture, random_model
+from toolsrv_lab.bench.replay import comparison, random_model
+from toolsrv_lab.bench.replay.comparison import measure_ways, way_figures
 from toolsrv_lab.bench.replay.ours import ReplayEngine, solve
 from toolsrv_lab.bench.replay.tree import distinct, record
-from toolsrv_lab.bench.replay.ways import figures, measure
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.engine import sampling
 from toolsrv_runtime.engine.context import open_model
@@ -73,28 +73,28 @@ def test_guessed_tokens_spare_decodes(
 
 
 def test_every_way_is_measured_and_compared(tmp_path: Path) -> None:
-    found = measure(SHIPPED_MODEL, tmp_path, threads=1, solves=2, steps=2)
+    found = measure_ways(SHIPPED_MODEL, tmp_path, threads=1, solves=2, steps=2)
     assert {"scratch", "prefix", "ours"} <= found.ways.keys()
     assert found.ways.keys() | found.skipped.keys() == {"scratch", "prefix", "server", "ours"}
     assert found.ways["ours"]["wrong"] == 0
     assert found.ways["ours"]["tokens"] < found.ways["scratch"]["tokens"]
     assert found.ways["ours"]["steps"] < found.ways["prefix"]["steps"]
-    ratios = figures(found)
+    ratios = way_figures(found)
     assert ratios["evaluated / distinct tokens"] <= 1.05
     assert ratios["decode / floor"] > 0
     if not importlib.util.find_spec("matplotlib"):
         return
     path = tmp_path / "ways.svg"
-    picture.draw([found], path)
+    comparison.draw([found], path)
     assert path.read_text(encoding="utf-8").count("tokens evaluated") == 1
 
 
 def test_a_picture_that_could_not_be_written_is_refused_first(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(UsageError, match="picture"):
-        picture.check(tmp_path / "ways.txt")
+        comparison.check(tmp_path / "ways.txt")
     with pytest.raises(UsageError, match="missing"):
-        picture.check(tmp_path / "missing" / "ways.png")
+        comparison.check(tmp_path / "missing" / "ways.png")
 
 
 def test_a_random_model_takes_the_vocabulary_of_another_file(

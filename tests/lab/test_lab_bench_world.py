@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from click.testing import CliRunner
 
 from toolsrv_lab.bench import bench
-from toolsrv_lab.bench.load import Plan, Tally, load
+from toolsrv_lab.bench.world import LoadPlan, LoadTally, run_load
 
 REQUEST = b"POST /%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
 REPLY = b"HTTP/1.1 %d Said\r\nContent-Length: 2\r\n\r\nok"
@@ -41,17 +41,19 @@ async def server(*, status: int = 200, drop_every: int = 0) -> AsyncIterator[tup
         yield running.sockets[0].getsockname()[1], asked
 
 
-def loaded(plan: Plan, *, status: int = 200, drop_every: int = 0) -> tuple[Tally, list[int]]:
-    async def work() -> tuple[Tally, list[int]]:
+def loaded(
+    plan: LoadPlan, *, status: int = 200, drop_every: int = 0
+) -> tuple[LoadTally, list[int]]:
+    async def work() -> tuple[LoadTally, list[int]]:
         async with server(status=status, drop_every=drop_every) as (port, asked):
             requests = [REQUEST % number for number in range(7)]
-            return await load("127.0.0.1", port, requests, plan, wrong), asked
+            return await run_load("127.0.0.1", port, requests, plan, wrong), asked
 
     return asyncio.run(work())
 
 
 def test_every_request_is_sent_once_and_timed_from_when_it_was_due() -> None:
-    tally, asked = loaded(Plan(rate=100, seconds=0.5, connections=4, silent=0))
+    tally, asked = loaded(LoadPlan(rate=100, seconds=0.5, connections=4, silent=0))
     assert len(tally.latencies) == 50
     assert sorted(asked) == sorted(number % 7 for number in range(50))
     assert tally.seconds >= 0.45
@@ -60,15 +62,15 @@ def test_every_request_is_sent_once_and_timed_from_when_it_was_due() -> None:
 
 
 def test_silent_clients_come_again_when_they_are_let_go() -> None:
-    tally, _ = loaded(Plan(rate=50, seconds=1, connections=2, silent=5))
+    tally, _ = loaded(LoadPlan(rate=50, seconds=1, connections=2, silent=5))
     assert tally.let_go >= 5
     assert not tally.errors
 
 
 def test_wrong_replies_and_lost_connections_are_counted() -> None:
-    tally, _ = loaded(Plan(rate=100, seconds=0.1, connections=2, silent=0), status=503)
+    tally, _ = loaded(LoadPlan(rate=100, seconds=0.1, connections=2, silent=0), status=503)
     assert tally.errors == {"status 503": 10}
-    tally, _ = loaded(Plan(rate=100, seconds=0.1, connections=1, silent=0), drop_every=5)
+    tally, _ = loaded(LoadPlan(rate=100, seconds=0.1, connections=1, silent=0), drop_every=5)
     assert tally.errors.total() == 2
     assert len(tally.latencies) == 8
 

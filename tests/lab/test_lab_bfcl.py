@@ -17,7 +17,7 @@ from toolsrv.cli.main import cli
 from toolsrv_lab.evaluation.bfcl import BfclRun, ask, official, request_of
 from toolsrv_lab.evaluation.bfcl_data import Bfcl, json_schema, open_package, original, tools
 from toolsrv_lab.evaluation.result_log import ResultLog
-from toolsrv_lab.evaluation.sampling import draw, draw_by_stratum
+from toolsrv_lab.evaluation.statistics import draw, draw_by_stratum
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
 from toolsrv_runtime.contract.models import ChatReply, SystemMessage, ToolCall, UserMessage

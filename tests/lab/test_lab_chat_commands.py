@@ -15,9 +15,8 @@ from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import from_errands
-from toolsrv_lab.annotation.store import AnswerFolder
-from toolsrv_lab.annotation.workshop import annotate_over
-from toolsrv_lab.conversations import tokens
+from toolsrv_lab.annotation.pipeline import AnswerFolder, annotate_registry
+from toolsrv_lab.conversations import rendering
 from toolsrv_lab.conversations.build import teller
 from toolsrv_lab.finetune.chat_run import check_base, check_rows
 from toolsrv_lab.training_data.chat_rows import episode_of
@@ -48,7 +47,7 @@ def answers(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Pat
     apis = {api.id: api for api in load_offline_catalog().apis}
     annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=0.2, offered=7)
     with AnswerFolder(out, "DFS_woFilter_w2", {}) as folder:
-        annotate_over(
+        annotate_registry(
             registry, ["offline"], apis, list(islice(from_errands(apis.keys(), 1), 12)), folder,
             annotator, workers=2, left_out={}, progress=lambda _: None,
         )  # fmt: skip
@@ -78,7 +77,7 @@ def test_answers_become_conversations_in_the_models_own_syntax(
 def test_a_conversation_has_the_calls_the_responses_and_the_answer(answers: Path) -> None:
     import random  # noqa: PLC0415 - for this test alone
 
-    by = tokens.tokenizer(SMALL)
+    by = rendering.tokenizer(SMALL)
     seen = 0
     for path in sorted(answers.glob("*_DFS_*.json")):
         try:
@@ -95,7 +94,7 @@ def test_a_conversation_has_the_calls_the_responses_and_the_answer(answers: Path
         assert episode.task not in learnt
         assert episode.steps[-1].name in learnt
         assert episode.answer in learnt
-        ids, mask = tokens.ids_of(row, by)
+        ids, mask = rendering.token_ids(row, by)
         assert len(ids) == len(mask)
     assert seen >= 5
 
@@ -127,7 +126,7 @@ def test_a_gguf_file_is_trained_and_goes_on(run: Run, base: Path, tmp_path: Path
     row = [1, 40, 300, 41, 301, 42, 302, 43, 303, 44, 304, 2]
     data = [tmp_path / "a.xz", tmp_path / "b.xz"]
     for path in data:
-        tokens.write(iter([(row, [at > 2 for at in range(len(row))])] * 300), path)
+        rendering.write_ids(iter([(row, [at > 2 for at in range(len(row))])] * 300), path)
     words = ["train", "model", "--base", base, "--data", data[0], "--data", data[1]]
     words += ["--minutes", "5", "--step-tokens", "1024", "--epochs", "1", "--learning-rate", "0.01"]
     done = run(*words, "--out", tmp_path / "run", "--json")

@@ -12,9 +12,9 @@ import gguf
 import numpy as np
 import pytest
 
-from toolsrv_lab.conversations import tokens
+from toolsrv_lab.conversations import rendering
 from toolsrv_lab.extras import load
-from toolsrv_lab.finetune.gguf_parts import assemble, twins
+from toolsrv_lab.finetune.chat_run import assemble, similar_tokens
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 
@@ -58,7 +58,7 @@ def test_q4_0_is_read_by_gguf_as_it_was_trained(seed: int) -> None:
 def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     written = [*rows(5), ([448 * 100, 7], [True, False])]
     file = tmp_path / "rows.xz"
-    counts = tokens.write(written, file)
+    counts = rendering.write_ids(written, file)
     read = chat_training.read_rows(file)
     assert [(ids.tolist(), learnt.tolist()) for ids, learnt in read] == written
     assert counts == {
@@ -72,7 +72,7 @@ def train(
     base: Path, folder: Path, patch: pytest.MonkeyPatch, *more: str, count: int = 600
 ) -> dict[str, Any]:
     data = folder / "rows.xz"
-    tokens.write(rows(count), data)
+    rendering.write_ids(rows(count), data)
     said = ("--base", base, "--data", data, "--out", folder / "out", "--minutes", 5, *more)
     patch.setattr(sys, "argv", ["chat_training.py", *map(str, said)])
     chat_training.main()
@@ -149,6 +149,6 @@ def test_twins_of_control_tokens_that_a_template_writes_are_found_but_none_that_
     }
     same, other = [1.0, 2.0, 0.01], [2.0, -1.0, 0.0]
     embeddings = np.array([same, same, same, same, other, same], np.float32)
-    assert twins(fields, embeddings, "{{ x }}<a>") == [2, 3, 5]
-    assert twins(fields, embeddings, "<a>{{ x }}<b>") == [3, 5]  # two that are used stay
-    assert twins(fields, embeddings, "word, <s>") == []
+    assert similar_tokens(fields, embeddings, "{{ x }}<a>") == [2, 3, 5]
+    assert similar_tokens(fields, embeddings, "<a>{{ x }}<b>") == [3, 5]  # two that are used stay
+    assert similar_tokens(fields, embeddings, "word, <s>") == []

@@ -23,14 +23,13 @@ from toolsrv_lab.conversations.episode import (
     read,
     write,
 )
-from toolsrv_lab.conversations.forms import fill
+from toolsrv_lab.conversations.needs_episodes import checked, held_out
 from toolsrv_lab.conversations.needs_episodes.catalog import Catalog, is_held_out
-from toolsrv_lab.conversations.needs_episodes.generator import checked, held_out
 from toolsrv_lab.conversations.needs_episodes.writer import Writer
 from toolsrv_lab.conversations.offline_episodes import OfflineEpisodes
 from toolsrv_lab.conversations.services_b.catalog import all_services
 from toolsrv_lab.conversations.services_b.expressions import evaluate, is_allowed, record
-from toolsrv_lab.conversations.wording import enumerated, ordinal
+from toolsrv_lab.conversations.wording import enumerated, fill, ordinal
 from toolsrv_lab.nano.world import World
 
 TOOLENV = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "toolenv.tar.gz"

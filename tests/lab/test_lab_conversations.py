@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_lab.finetune import conversations
-from toolsrv_lab.finetune.conversations import read_conversations
-from toolsrv_lab.finetune.examples import layout
+from toolsrv_lab.finetune import examples
+from toolsrv_lab.finetune.examples import layout, read_conversations
 from toolsrv_registry.errors import DataError, NotFoundError
 
 ENTRY = {
@@ -59,7 +58,7 @@ def test_a_list_and_lines_give_the_same_in_whatever_pieces(
     listed.write_text(json.dumps(some, indent=indent, ensure_ascii=False), "utf-8", newline="")
     lines.write_text("".join(json.dumps(one) + "\n" for one in some), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversations, "_CHUNK", chunk)
+        patch.setattr(examples, "_CHUNK", chunk)
         found = list(read_conversations(listed))
     assert [one.model_dump(by_alias=True, mode="json") for one in found] == some
     assert list(read_conversations(lines)) == found

@@ -9,15 +9,14 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.extras import load
-from toolsrv_lab.instructions import services, writer
-from toolsrv_lab.instructions.errands import errands
-from toolsrv_lab.instructions.written import spoken, written
-from toolsrv_lab.retrieval import encoder_data
+from toolsrv_lab.instructions import requests, writer
+from toolsrv_lab.instructions.errands import errands, spoken, written
+from toolsrv_lab.retrieval import training
 from toolsrv_lab.retrieval.contrastive.batches import Batch, Mined, Sampler, chunk_rows
 from toolsrv_lab.retrieval.contrastive.options import Options
 from toolsrv_lab.retrieval.contrastive.pairs import Pairs, Texts
-from toolsrv_lab.retrieval.encoder_data import HELD_OUT, Material, make_pairs, material
 from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_lab.retrieval.training import HELD_OUT, Material, make_pairs, material
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import SHIPPED_ENCODER
@@ -42,13 +41,13 @@ def test_nothing_held_out_is_learnt_from(monkeypatch: pytest.MonkeyPatch) -> Non
     tools = [api(f"Data/tool{at}/get", "gets it") for at in range(200)]
     operations = [api(f"service/doc{at}.json/GET /it", "gets it") for at in range(400)]
     asked = [query("get it", (one.id, "get it")) for one in operations]
-    monkeypatch.setattr(services, "read_services", lambda *_, **__: (operations, asked))
+    monkeypatch.setattr(requests, "read_services", lambda *_, **__: (operations, asked))
     learnt = material(tools, folder=Path("any"))
     known = {one.id for one in learnt.apis}
     assert {one.id for one in load_offline_catalog().apis} <= known
     held = [one for one in tools if writer.is_held_out(one, HELD_OUT)]
     held += [
-        one for one in operations if services.is_held_out_document(services.document_of(one.id))
+        one for one in operations if requests.is_held_out_document(requests.document_of(one.id))
     ]
     assert len(held) > 20
     assert known.isdisjoint(one.id for one in held)
@@ -198,7 +197,7 @@ def test_mined_negatives_are_neither_needed_nor_the_same_in_another_service() ->
 
 
 def test_held_out_and_cut_are_as_the_options_say() -> None:
-    assert encoder_data.MAX_TOKENS == 80
+    assert training.MAX_TOKENS == 80
     long = api("Data/long/get", "word " * 1_000)
     pairs = make_pairs(Material((long,), (query("x", (long.id, "")),)), SHIPPED_ENCODER)
-    assert pairs.documents.ids.shape[1] <= encoder_data.MAX_TOKENS
+    assert pairs.documents.ids.shape[1] <= training.MAX_TOKENS

@@ -19,9 +19,8 @@ from toolsrv.settings import load
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.evaluation.cells import Cell, CellLog, make_options, run_cells
 from toolsrv_lab.evaluation.result_log import ResultLog
-from toolsrv_lab.evaluation.share_plot import draw_shares
-from toolsrv_lab.evaluation.solved import by_stratum, failed
-from toolsrv_lab.evaluation.statistics import share
+from toolsrv_lab.evaluation.statistics import draw_shares, share
+from toolsrv_lab.evaluation.strategies import by_stratum, failed_task
 from toolsrv_lab.evaluation.toolbench_queries import by_set, judge_query, usable_queries
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.solving import Task, Verdict
@@ -94,7 +93,7 @@ def test_a_fault_may_count_as_a_failed_solve() -> None:
     with ResultLog(None, {}) as log:
         kept = CellLog(log, Verdict)
         asyncio.run(
-            run_cells({"a": task("a")}, {DFSDT: SolveOptions()}, kept, solve, on_fault=failed)
+            run_cells({"a": task("a")}, {DFSDT: SolveOptions()}, kept, solve, on_fault=failed_task)
         )
         found = kept.get(DFSDT, "a")
     assert found is not None

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.evaluation.book import Book
-from toolsrv_lab.evaluation.choice import Asked, by_set, choose, first_call, usable
+from toolsrv_lab.evaluation.first_calls import ChoiceRequest, by_set, choose, first_call, usable
 from toolsrv_lab.evaluation.statistics import mean, mean_difference, share, share_difference
-from toolsrv_lab.evaluation.strategies import by_kind, compare, evaluate_strategies
+from toolsrv_lab.evaluation.strategies import VerdictLog, by_kind, compare, evaluate_strategies
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict
 from toolsrv_registry.api import Api
@@ -167,28 +166,28 @@ def test_strategies_are_compared_on_the_tasks_that_both_have() -> None:
 # ---------------------------------------------------------------- the book of verdicts
 def test_what_a_kill_cut_off_is_dropped_and_the_rest_kept(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    with Book(path, {"seed": 1}) as book:
+    with VerdictLog(path, {"seed": 1}) as book:
         book.add("dfsdt", verdict("a"))
     with path.open("ab") as file:
         file.write(b'{"strategy": "dfsdt", "verd')
-    with Book(path, {"seed": 1}) as book:
+    with VerdictLog(path, {"seed": 1}) as book:
         assert len(book) == 1
         book.add("react", verdict("a", answer=False))
-    with Book(path, {"seed": 1}) as book:
+    with VerdictLog(path, {"seed": 1}) as book:
         assert book.get("dfsdt", "a") == verdict("a")
         assert book.of("react", ["b", "a"]) == [verdict("a", answer=False)]
 
 
 def test_a_book_of_other_settings_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    Book(path, {"seed": 1, "model": "x"}).close()
+    VerdictLog(path, {"seed": 1, "model": "x"}).close()
     with pytest.raises(DataError, match="seed"):
-        Book(path, {"seed": 2, "model": "x"})
+        VerdictLog(path, {"seed": 2, "model": "x"})
 
 
 def test_only_one_evaluation_writes_a_book(tmp_path: Path) -> None:
-    with Book(tmp_path / "v.jsonl", {}), pytest.raises(BusyError):
-        Book(tmp_path / "v.jsonl", {})
+    with VerdictLog(tmp_path / "v.jsonl", {}), pytest.raises(BusyError):
+        VerdictLog(tmp_path / "v.jsonl", {})
 
 
 @pytest.mark.parametrize(
@@ -198,13 +197,13 @@ def test_another_file_is_no_book_and_stays(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.jsonl"
     path.write_text(text)
     with pytest.raises(DataError, match=r"other\.jsonl"):
-        Book(path, {})
+        VerdictLog(path, {})
     assert path.read_text() == text
 
 
 def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    with Book(path, {}) as book:
+    with VerdictLog(path, {}) as book:
         book.add("react", verdict("a"))
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
@@ -213,15 +212,15 @@ def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
                 book.add("react", verdict("b"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with Book(path, {}) as book:
+    with VerdictLog(path, {}) as book:
         assert [one.id for one in book.of("react", ["a", "b"])] == ["a"]
 
 
 def test_a_book_needs_a_place(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        Book(tmp_path / "none" / "v.jsonl", {})
+        VerdictLog(tmp_path / "none" / "v.jsonl", {})
     with pytest.raises(UsageError):
-        Book(tmp_path, {})
+        VerdictLog(tmp_path, {})
 
 
 # ---------------------------------------------------------------- an engine that fails
@@ -232,7 +231,7 @@ def said(country: str, capital: str) -> list[str]:
     return [call, f"Thought: t\nAction: Finish\nAction Input: {answer}"]
 
 
-def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], book: Book) -> None:
+def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], book: VerdictLog) -> None:
     async def main() -> None:
         async with FaultyCaller(transports=offline_transports()) as caller:
             solver = Solver(
@@ -255,10 +254,10 @@ def test_an_engine_that_fails_leaves_what_was_judged_and_another_goes_on(
 ) -> None:
     path = tmp_path / "verdicts.jsonl"
     script = said("Peru", "Lima") * 2 + said("Kenya", "Nairobi")[:1]
-    with Book(path, {}) as book, pytest.raises(DataError, match="Kenya") as caught:
+    with VerdictLog(path, {}) as book, pytest.raises(DataError, match="Kenya") as caught:
         solve(registry, ScriptedEngine(script), [PERU, KENYA], book)
     assert "2 verdicts are kept" in caught.value.hint
-    with Book(path, {}) as book:
+    with VerdictLog(path, {}) as book:
         engine = ScriptedEngine(said("Kenya", "Nairobi") * 2)
         solve(registry, engine, [PERU, KENYA], book)
         assert len(engine.prompts) == 4
@@ -268,7 +267,7 @@ def test_an_engine_that_fails_leaves_what_was_judged_and_another_goes_on(
 
 def test_arguments_that_no_api_takes_are_the_task_s_fault(registry: Registry) -> None:
     wrong = PERU.model_copy(update={"calls": (GoldCall(api=CAPITAL, arguments={"planet": "x"}),)})
-    with Book(None, {}) as book, pytest.raises(DataError, match="planet"):
+    with VerdictLog(None, {}) as book, pytest.raises(DataError, match="planet"):
         solve(registry, ScriptedEngine([]), [wrong], book)
 
 
@@ -379,7 +378,7 @@ def test_the_first_call_of_a_reply_counts_and_a_finish_is_none() -> None:
 
 def test_a_long_list_is_cut_by_the_retriever_and_nothing_is_added() -> None:
     listed = tuple(APIS.values())[:12]
-    one = Asked(asked("q", [], []), listed, frozenset({listed[11].id}))
+    one = ChoiceRequest(asked("q", [], []), listed, frozenset({listed[11].id}))
     engine = ScriptedEngine([said("Peru", "Lima")[1]], loop=True)
     form = ToolllamaFormat(engine, CHAT)
     found = choose(

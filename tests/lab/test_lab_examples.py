@@ -12,7 +12,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_hash, document_text
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.examples import Examples
+from toolsrv_registry.similarity import Examples
 
 
 def test_every_api_that_ships_has_requests() -> None:

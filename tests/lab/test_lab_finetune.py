@@ -19,11 +19,10 @@ import numpy.typing as npt
 import pytest
 
 from toolsrv_lab.extras import load
-from toolsrv_lab.finetune.conversations import Conversation
-from toolsrv_lab.finetune.examples import encode, layout, load_tokenizer
+from toolsrv_lab.finetune.examples import Conversation, encode, layout, load_tokenizer
 from toolsrv_lab.finetune.model import interpolation
 from toolsrv_lab.finetune.options import FineTuning, defaults
-from toolsrv_lab.release import CARD_KEY, Wanted, release
+from toolsrv_lab.release import CARD_KEY, ReleaseOptions, release
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
@@ -160,7 +159,7 @@ def test_the_merged_model_runs_in_llama_cpp_and_writes_what_it_learnt(
 
 
 def test_the_merged_model_is_exported_with_its_card(adapted: Path) -> None:
-    made = release(adapted, Wanted(name="tiny", license="MIT"))
+    made = release(adapted, ReleaseOptions(name="tiny", license="MIT"))
     assert made.path == str(adapted / "tiny.q8_0.gguf")
     card = json.loads((adapted / "tiny.q8_0.card.json").read_text())
     assert card["made"]["kind"] == "LoRA"
@@ -176,7 +175,7 @@ def test_the_merged_model_is_exported_with_its_card(adapted: Path) -> None:
     assert np.isfinite(llama.logits([1, 5, 9])).all()
     llama.close()
     with pytest.raises(UsageError, match="--rows is for a model trained from scratch"):
-        release(adapted, Wanted(rows=adapted))
+        release(adapted, ReleaseOptions(rows=adapted))
 
 
 def test_full_training_learns_too_and_every_weight_moves(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toolsrv.cli.laboratory.fuzz_api_server import TARGETS as WORLD
 from toolsrv.cli.main import cli
 from toolsrv_lab.fuzzing import run
-from toolsrv_lab.fuzzing.reproducer import read
-from toolsrv_lab.fuzzing.target import Target, hold
+from toolsrv_lab.fuzzing.run import read_reproducer
+from toolsrv_lab.fuzzing.strategies import Target, hold
 from toolsrv_lab.fuzzing.targets import TARGETS as LAB
 from toolsrv_registry.errors import DataError, NotFoundError
 
@@ -55,7 +55,7 @@ def test_a_failure_is_kept_as_its_smallest_input_and_can_be_tried_again(tmp_path
         ("fine", 1, False),
     ]
     assert [one.cases for one in found if one.target == "fine"] == [run.BATCH, run.BATCH]
-    kept = read(tmp_path / found[0].failure)
+    kept = read_reproducer(tmp_path / found[0].failure)
     assert (kept.target, kept.case) == ("broken", 7)
     assert "it is under 7" in kept.error
     assert "it is under 7" in run.replay(kept, [BROKEN])
@@ -115,9 +115,9 @@ def test_a_folder_that_cannot_be_written_and_files_that_are_none_are_told(tmp_pa
     with pytest.raises(DataError, match="cannot write"):
         run.fuzz([FINE], tmp_path / "file", count=1, seed=0)
     with pytest.raises(DataError, match="no reproducer"):
-        read(tmp_path / "file")
+        read_reproducer(tmp_path / "file")
     with pytest.raises(NotFoundError):
-        read(tmp_path / "none")
+        read_reproducer(tmp_path / "none")
 
 
 def invoke(*words: str) -> Result:

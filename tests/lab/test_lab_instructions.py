@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.compose import compose
-from toolsrv_lab.instructions.intents import intents, topic
-from toolsrv_lab.instructions.sample import groups
+from toolsrv_lab.instructions.needs import intents, openings, slots, synonyms, topic
+from toolsrv_lab.instructions.samples import groups
 from toolsrv_lab.instructions.values import spoken_value
-from toolsrv_lab.instructions.words_data import openings, slots, synonyms
 from toolsrv_lab.instructions.writer import is_held_out, write_instructions
 from toolsrv_lab.retrieval.queries import read_queries
 from toolsrv_registry.api import Api, Parameter

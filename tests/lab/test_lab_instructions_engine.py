@@ -19,8 +19,12 @@ from click.testing import CliRunner
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions import replies
-from toolsrv_lab.instructions.engine_run import Run, record_path
-from toolsrv_lab.instructions.engine_writer import Options, write_with_engine
+from toolsrv_lab.instructions.engine_writer import (
+    Options,
+    WriterRun,
+    record_path,
+    write_with_engine,
+)
 from toolsrv_lab.instructions.prompts import label
 from toolsrv_lab.instructions.samples import Deck, Sample
 from toolsrv_lab.retrieval.queries import read_queries
@@ -66,7 +70,7 @@ def test_the_model_that_ships_writes_within_the_grammar(nano: Engine, tmp_path: 
     assert not {replies.NO_JSON, replies.NO_TASK, replies.NOT_OFFERED} & set(run.left_out)
     assert len(read_queries(path)) == run.instructions
     assert path.stat().st_size == run.size
-    assert Run.model_validate_json(record_path(path).read_text()) == run
+    assert WriterRun.model_validate_json(record_path(path).read_text()) == run
 
 
 def test_what_an_engine_says_becomes_queries(tmp_path: Path) -> None:

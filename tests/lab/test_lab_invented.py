@@ -6,7 +6,7 @@ import random
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.nano.episodes import Teacher
-from toolsrv_lab.nano.invented import Invented, document_words, made_up
+from toolsrv_lab.nano.needs import Invented, document_words, made_up
 from toolsrv_lab.nano.world import World
 from toolsrv_runtime.planner import layout
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from toolsrv_catalogs.importer import Reading, read_catalog
-from toolsrv_lab.evaluation.imports import declared
-from toolsrv_lab.evaluation.large_document import large_document
+from toolsrv_catalogs.importer import ImportResult, read_catalog
+from toolsrv_lab.evaluation.imports import declared, large_document
 
 
-def _read(path: Path, operations: int) -> tuple[Reading, float]:
+def _read(path: Path, operations: int) -> tuple[ImportResult, float]:
     path.write_text(json.dumps(large_document(operations)), "utf-8")
     started = time.process_time()
     reading = read_catalog(path)

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.conversations.judged import Judged
-from toolsrv_lab.instructions import services as service_files
-from toolsrv_lab.instructions.services import ServiceRequest, document_of, is_held_out_document
+from toolsrv_lab.conversations.episode import HeldOutTasks
+from toolsrv_lab.instructions import requests as service_files
+from toolsrv_lab.instructions.requests import ServiceRequest, document_of, is_held_out_document
 from toolsrv_lab.matching import kinds
 from toolsrv_lab.matching.choice_samples import Asked, Choices
+from toolsrv_lab.matching.kinds import talk_texts
 from toolsrv_lab.matching.pipeline import TRAINING, read_apis, read_samples
 from toolsrv_lab.matching.samples import Sample
-from toolsrv_lab.matching.talk_samples import talk_texts
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
@@ -116,7 +116,7 @@ def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_documents_that_the_encoder_does_not_know_are_held_out(documents: Path) -> None:
-    kind = kinds.services(documents, HashingEncoder(), Judged(), 0)
+    kind = kinds.services(documents, HashingEncoder(), HeldOutTasks(), 0)
     assert kind.file == kinds.SERVICES
     assert len(kind.apis) == 8
     for samples, name in ((kind.held, HELD), (kind.training, LEARNT)):
@@ -127,7 +127,7 @@ def test_documents_that_the_encoder_does_not_know_are_held_out(documents: Path) 
 
 
 def test_talk_stands_beside_functions_and_one_text_in_33_is_held_out() -> None:
-    kind = kinds.talk(APIS, (), Judged(), 0)
+    kind = kinds.talk_kind(APIS, (), HeldOutTasks(), 0)
     own = {api.id for api in SMALL_TALK}
     assert set(kind.apis) == own
     texts = {one.text for one in kind.training}
@@ -142,7 +142,7 @@ def test_talk_stands_beside_functions_and_one_text_in_33_is_held_out() -> None:
 
 def test_without_their_catalog_there_are_no_whole_requests() -> None:
     with pytest.raises(DataError, match="no request is about") as caught:
-        kinds.whole_requests(APIS, HashingEncoder(), Judged(), 0)
+        kinds.whole_requests(APIS, HashingEncoder(), HeldOutTasks(), 0)
     assert "toolbench" in caught.value.hint
 
 

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.checkpoints import CHECKPOINT
 from toolsrv_lab.extras import load
-from toolsrv_lab.matching.need_samples import need_samples
+from toolsrv_lab.matching.errand_samples import need_samples
 from toolsrv_lab.matching.pipeline import TRAINING, read_samples
 from toolsrv_lab.matching.samples import Plan, Sample
 from toolsrv_lab.matching.tables import MOST_OTHERS, Tables, write_rows
 from toolsrv_lab.matching.trainer.options import Options, options_of
 from toolsrv_lab.matching.trainer.rows import Batch, Rows, epochs
+from toolsrv_lab.training_runs import CHECKPOINT
 from toolsrv_registry import pairing
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
-from toolsrv_registry.pairing import Paired
+from toolsrv_registry.matcher import SHIPPED_MATCHER, Matcher, MatchRequest
+from toolsrv_registry.pairing import PairedTokens
 
 APIS = load_offline_catalog().apis
 KNOWN = {api.id: api for api in APIS}
@@ -86,7 +86,7 @@ def rows_of(batch: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [(tuple(a.tolist()), tuple(b.tolist())) for a, b in zip(ids, kinds, strict=True)]
 
 
-def paired(sample: Sample, api: str, tokenizer: Any) -> Paired:
+def paired(sample: Sample, api: str, tokenizer: Any) -> PairedTokens:
     def read(text: str) -> pairing.Sentence:
         return pairing.tokenise(tokenizer, text)
 
@@ -119,7 +119,7 @@ def test_rows_read_as_the_matcher_is_asked(tokenizer: Any, tmp_path: Path) -> No
     assert told > 200
 
 
-def check_aims(sample: Sample, row: Paired, batch: Batch, serves: int) -> int:
+def check_aims(sample: Sample, row: PairedTokens, batch: Batch, serves: int) -> int:
     """Compare what the pointers are to find with the sample; return how many stand somewhere."""
     if not batch.aims:
         return 0
@@ -354,7 +354,7 @@ def test_an_exported_one_reads_as_it_was_trained(
         ids, kinds, markers = (torch.tensor([one]) for one in (row.ids, row.kinds, row.markers))
         with torch.no_grad():
             serves, _, _ = network(ids, kinds, torch.ones_like(ids), markers)
-        asked = Asked(sample.text, None if whole else sample.clause, sample.facts)
+        asked = MatchRequest(sample.text, None if whole else sample.clause, sample.facts)
         (match,) = matcher.match(asked, [KNOWN[sample.api]])
         assert match.serves == pytest.approx(float(serves[0]), abs=0.1)
     again = matcher_network(base)
@@ -402,7 +402,7 @@ def test_the_weights_of_several_runs_are_averaged(base: Path, tmp_path: Path) ->
     export_matcher(runs[:1], base, tmp_path / "one", lambda _: {})
     card = export_matcher(runs[1:], base, tmp_path / "two", lambda _: {})
     assert card["training"] == {"of": "last", "mean_of_the_last": 2}
-    asked = Asked("What is the capital of Peru?")
+    asked = MatchRequest("What is the capital of Peru?")
     first, second = (
         Matcher(tmp_path / name).match(asked, list(KNOWN.values())[:2]) for name in ("one", "two")
     )

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolsrv.cli.main import cli
-from toolsrv_lab.conversations.episode import Episode, Made, Offered, check, write
-from toolsrv_lab.conversations.judged import Judged
+from toolsrv_lab.conversations.episode import Episode, HeldOutTasks, Made, Offered, check, write
 from toolsrv_lab.matching.episode_samples import api_of, drawn, episode_samples
 from toolsrv_lab.matching.kinds import EPISODES, episodes
 from toolsrv_lab.matching.pipeline import TRAINING, add, read_apis, read_samples
@@ -117,18 +116,18 @@ def test_episodes_with_judged_tasks_are_left_out(tmp_path: Path) -> None:
     file, tasks = tmp_path / "episodes.jsonl", tmp_path / "tasks.jsonl"
     others = [replace(EPISODE, task=f"{number}: {TASK}") for number in range(60)]
     write(iter([EPISODE, *others]), file)
-    assert len(drawn(file, 40, Judged(), 1)[1]) == 40
+    assert len(drawn(file, 40, HeldOutTasks(), 1)[1]) == 40
     tasks.write_text(json.dumps({"task": TASK}) + "\n", "utf-8")
     (tmp_path / TRAINING).write_text("", "utf-8")
-    assert add(tmp_path, [episodes([(file, 100)], Judged([tasks]), 1)], 1) == {
+    assert add(tmp_path, [episodes([(file, 100)], HeldOutTasks([tasks]), 1)], 1) == {
         TRAINING: 0,
         EPISODES: 0,
     }
-    counts = add(tmp_path, [episodes([(file, 100)], Judged(), 1)], 1)
+    counts = add(tmp_path, [episodes([(file, 100)], HeldOutTasks(), 1)], 1)
     assert counts == {TRAINING: 98, EPISODES: 2}
     known = read_apis(tmp_path)
     assert len(read_samples(tmp_path / TRAINING, known)) == 98
-    every = episodes([(file, 0)], Judged(), 1)
+    every = episodes([(file, 0)], HeldOutTasks(), 1)
     assert len(every.training) + len(every.held) > 3 * 61
 
 
@@ -138,7 +137,7 @@ def test_a_file_that_holds_no_episodes_is_named(text: str, tmp_path: Path) -> No
     file.write_text(text, "utf-8")
     (tmp_path / TRAINING).write_text("", "utf-8")
     with pytest.raises(DataError, match=r"cannot read the episodes .*episodes\.jsonl"):
-        episodes([(file, 5)], Judged(), 1)
+        episodes([(file, 5)], HeldOutTasks(), 1)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import platform, resource, sys
-from toolsrv_lab.memory import keep_freed_memory
+from toolsrv_lab.training_runs import keep_freed_memory
 heard = sys.argv[1] == "keep" and keep_freed_memory()
 import numpy as np  # blocks beyond 32 MiB: below that glibc learns by itself
 for _ in range(3):

@@ -13,9 +13,9 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.nano.episodes import Episode, Row, Segment, Teacher
+from toolsrv_lab.nano.needs import Needs
 from toolsrv_lab.nano.pipeline import Plan, write_rows
 from toolsrv_lab.nano.rows import PADDING, about_shards, pack, read_shard, shards, write_shard
-from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.vocabulary import (
     BEGIN,
     MARKERS,

@@ -11,8 +11,7 @@ import pytest
 
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Segment
-from toolsrv_lab.nano.export import export_gguf
-from toolsrv_lab.nano.finished import ABOUT, WEIGHTS
+from toolsrv_lab.nano.export import ABOUT, WEIGHTS, export_gguf
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.vocabulary import MARKERS, Vocabulary, make_vocabulary
 from toolsrv_registry.errors import DataError

@@ -13,17 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolsrv_lab.alone import alone
-from toolsrv_lab.checkpoints import CHECKPOINT, SAVE_SECONDS
-from toolsrv_lab.curve import CURVE, PICTURE
 from toolsrv_lab.extras import load
+from toolsrv_lab.journal import CURVE, PICTURE
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
-from toolsrv_lab.nano.finished import ABOUT, WEIGHTS
-from toolsrv_lab.nano.network import Shape, make_network
-from toolsrv_lab.nano.options import TrainingOptions
+from toolsrv_lab.nano.export import ABOUT, WEIGHTS
+from toolsrv_lab.nano.network import Shape, TrainingOptions, make_network
 from toolsrv_lab.nano.rows import pack, write_shard
 from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
+from toolsrv_lab.training_runs import CHECKPOINT, SAVE_SECONDS, exclusive_training
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_runtime.planner import layout
 
@@ -34,7 +32,7 @@ import sys
 from pathlib import Path
 import torch
 from toolsrv_lab.nano.network import Shape
-from toolsrv_lab.nano.options import TrainingOptions
+from toolsrv_lab.nano.network import TrainingOptions
 from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import read_vocabulary
 torch.set_num_threads(1)
@@ -259,7 +257,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(
 def test_two_trainings_do_not_share_a_folder(
     data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
 ) -> None:
-    with alone(tmp_path), pytest.raises(BusyError, match="another training"):
+    with exclusive_training(tmp_path), pytest.raises(BusyError, match="another training"):
         train(
             shape, vocabulary, [data / "rows-0.npz"], data / "held.npz", tmp_path, OPTIONS,
             compiled=False,

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from toolsrv_lab.card import made_hash
-from toolsrv_lab.curve import CURVE, draw_curves, read_curve
 from toolsrv_lab.extras import load
+from toolsrv_lab.journal import CURVE, draw_curves, read_curve
 from toolsrv_lab.nano.episodes import Segment
-from toolsrv_lab.nano.finished import ABOUT, finish
+from toolsrv_lab.nano.export import ABOUT, finish
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.rows import write_shard
 from toolsrv_lab.nano.vocabulary import VOCABULARY, Vocabulary, make_vocabulary
-from toolsrv_lab.release import CARD_KEY, Wanted, release
+from toolsrv_lab.release import CARD_KEY, ReleaseOptions, release
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 pytest.importorskip("torch", reason="needs the extra `lab`")
@@ -59,7 +59,7 @@ def fields(path: Path) -> dict[str, Any]:
 def test_an_exported_run_says_what_it_is_and_what_it_was_made_of(run: Path, tmp_path: Path) -> None:
     figures = tmp_path / "solve.json"
     figures.write_text(json.dumps({"react": {"solved": 0.81, "interval": [0.7, 0.9]}, "odd|": "x"}))
-    made = release(run, Wanted(figures=[figures]))
+    made = release(run, ReleaseOptions(figures=[figures]))
     path = run / "toolsrv-nano.q8_0.gguf"
     assert made.path == str(path)
     card = json.loads((run / "toolsrv-nano.q8_0.card.json").read_text())
@@ -94,9 +94,9 @@ def test_a_run_of_before_is_exported_with_its_rows(
     (run / ABOUT).write_text(json.dumps(about))
     (run / VOCABULARY).unlink()
     with pytest.raises(UsageError, match="no vocabulary of its own"):
-        release(run, Wanted())
+        release(run, ReleaseOptions())
     vocabulary.save(tmp_path / VOCABULARY)
-    made = release(run, Wanted(rows=tmp_path, name="other", type="F16"))
+    made = release(run, ReleaseOptions(rows=tmp_path, name="other", type="F16"))
     card = json.loads(Path(made.card).read_text())
     assert card["made"]["name"] == "other"
     assert card["made"]["data"]["rows"] == 3
@@ -107,17 +107,17 @@ def test_what_cannot_be_exported_is_told(run: Path, tmp_path: Path) -> None:
     for content, said in (("[1]", "no JSON object"), ("{", "not JSON")):
         bad.write_text(content)
         with pytest.raises(DataError, match=said):
-            release(run, Wanted(figures=[bad]))
+            release(run, ReleaseOptions(figures=[bad]))
     with pytest.raises(DataError, match="cannot read the figures"):
-        release(run, Wanted(figures=[tmp_path / "none.json"]))
+        release(run, ReleaseOptions(figures=[tmp_path / "none.json"]))
     with pytest.raises(NotFoundError, match="no finished training"):
-        release(tmp_path, Wanted())
+        release(tmp_path, ReleaseOptions())
     make_vocabulary([[Segment("other")]], 320).save(tmp_path / VOCABULARY)
     with pytest.raises(DataError, match="the vocabulary has"):
-        release(run, Wanted(rows=tmp_path))
+        release(run, ReleaseOptions(rows=tmp_path))
     (run / "weights.safetensors").write_bytes(b"cut off")
     with pytest.raises(DataError, match="cannot read the weights"):
-        release(run, Wanted())
+        release(run, ReleaseOptions())
     assert not list(run.glob("*.gguf*"))
     assert not list(run.glob(".export-*"))
 

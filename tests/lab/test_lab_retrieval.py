@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_lab.retrieval import ranking
-from toolsrv_lab.retrieval.evaluation import ALL, evaluate
-from toolsrv_lab.retrieval.metrics import estimate, ndcg, recall
-from toolsrv_lab.retrieval.neighbours import neighbours
+from toolsrv_lab.retrieval.evaluation import ALL, estimate, evaluate, ndcg, recall
+from toolsrv_lab.retrieval.examples import neighbours
 from toolsrv_lab.retrieval.queries import Named, Query, read_queries
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.ranker import Ranker
-from toolsrv_registry.signals import SIGNALS
+from toolsrv_registry.search.signals import SIGNALS
 
 VECTORS = Path(__file__).parents[1] / "registry" / "data" / "toolbench_vectors.json"
 SHARED = Path(__file__).parents[3] / "shared"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from toolsrv_lab.evaluation.openapi_requests import requests as judged
-from toolsrv_lab.instructions import services
-from toolsrv_lab.instructions.services import read_line, read_services, service_requests
+from toolsrv_lab.instructions import requests
+from toolsrv_lab.instructions.requests import read_line, read_services, service_requests
 from toolsrv_registry.errors import NotFoundError
 
 PHONE = {
@@ -70,7 +70,7 @@ def test_requests_are_read_beside_their_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = tuple(map(read_line, LINES))
-    monkeypatch.setattr(services, "service_requests", lambda: lines)
+    monkeypatch.setattr(requests, "service_requests", lambda: lines)
     (tmp_path / "phone.json").write_text(json.dumps(PHONE))
     seen: list[tuple[int, int]] = []
     apis, queries = read_services(tmp_path, progress=lambda *now: seen.append(now))

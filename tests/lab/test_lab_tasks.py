@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.instructions.written import arguments, written
+from toolsrv_lab.instructions.errands import arguments, written
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv_lab.tooleval.form import tooleval_form
+from toolsrv_lab.tooleval.answer_sets import tooleval_form
 from toolsrv_runtime.toolbench.answer_files import parse_answer
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,23 @@ from tests.tooleval_answers import FixedJudge, converted, judged, step, write
 
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.tooleval import pass_rate, win_rate
-from toolsrv_lab.tooleval.agreement import kappa, kappa_interval, measure
+from toolsrv_lab.tooleval.agreement import (
+    LabelledPair,
+    kappa,
+    kappa_interval,
+    measure,
+    read_pairs,
+    shipped_pairs,
+)
 from toolsrv_lab.tooleval.answer_sets import AnswerSet, Judged
-from toolsrv_lab.tooleval.judge import ModelJudge, StoppedError, VoteLog
-from toolsrv_lab.tooleval.labels import LabelledPair, read_pairs, shipped_pairs
-from toolsrv_lab.tooleval.questions import OURS, QUESTIONS, read_wording
+from toolsrv_lab.tooleval.judge import (
+    OURS,
+    QUESTIONS,
+    ModelJudge,
+    StoppedError,
+    VoteLog,
+    read_wording,
+)
 from toolsrv_lab.tooleval.rules import RulesJudge, as_api, failed
 from toolsrv_lab.tooleval.verdicts import (
     AnswerStatus,

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from toolsrv_lab.checkpoints import CHECKPOINT
 from toolsrv_lab.extras import load
 from toolsrv_lab.retrieval import contrastive, training
 from toolsrv_lab.retrieval.contrastive.options import Options
-from toolsrv_lab.retrieval.encoder_data import Material, make_pairs
 from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_lab.retrieval.training import Material, make_pairs
+from toolsrv_lab.training_runs import CHECKPOINT
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, ToolsrvError
 

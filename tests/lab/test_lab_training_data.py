@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_lab.training_data import convert as module
-from toolsrv_lab.training_data.convert import convert
-from toolsrv_lab.training_data.instances import ONLY_THINKS, PARALLEL, Instance, instances_of
+from toolsrv_lab.training_data.convert import ONLY_THINKS, PARALLEL, Instance, convert, instances_of
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.toolbench.answer_files import parse_answer, read_answer
 

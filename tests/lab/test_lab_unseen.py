@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.evaluation.unseen import ask, of_category
+from toolsrv_lab.evaluation.first_calls import of_category, unseen_request
 from toolsrv_registry.api import Api
 
 APIS = load_offline_catalog().apis
@@ -14,7 +14,7 @@ OTHERS = [api for api in APIS if api is not CAPITAL]
 
 
 def offered(hits: Sequence[Api], count: int) -> list[str]:
-    (asked,) = ask([CAPITAL], lambda _: hits, 1, offered=count)
+    (asked,) = unseen_request([CAPITAL], lambda _: hits, 1, offered=count)
     return sorted(api.id for api in asked.offered)
 
 
@@ -31,17 +31,19 @@ def test_another_providers_api_that_does_the_same_is_not_offered() -> None:
 
 
 def test_the_same_seed_asks_the_same_in_the_same_order() -> None:
-    once, again = (ask(APIS, lambda _: OTHERS, 20, offered=9, seed=3) for _ in range(2))
+    once, again = (unseen_request(APIS, lambda _: OTHERS, 20, offered=9, seed=3) for _ in range(2))
     assert once == again
     assert len({one.told.api.id for one in once}) == 20
 
 
 def test_of_a_category_half_of_the_others_are_of_the_same_tool() -> None:
-    for one in ask(APIS, of_category(APIS, 6), 30, offered=6):
+    for one in unseen_request(APIS, of_category(APIS, 6), 30, offered=6):
         assert len({api.id for api in one.offered}) == 6
         assert one.told.api in one.offered
         tool = [api for api in one.offered if api.tool == one.told.api.tool]
         known = [api for api in APIS if api.tool == one.told.api.tool]
         assert len(tool) >= min(3, len(known))
-    first, second = (ask(APIS, of_category(APIS, 5), 9, offered=5, seed=1) for _ in range(2))
+    first, second = (
+        unseen_request(APIS, of_category(APIS, 5), 9, offered=5, seed=1) for _ in range(2)
+    )
     assert first == second

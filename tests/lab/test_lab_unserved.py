@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.retrieval.evaluation import with_matcher
+from toolsrv_lab.retrieval.evaluation import (
+    EITHER,
+    MATCHER,
+    SEARCH,
+    evaluate_unserved,
+    with_matcher,
+)
 from toolsrv_lab.retrieval.queries import Named, Query
-from toolsrv_lab.retrieval.unserved import EITHER, MATCHER, SEARCH, evaluate_unserved
 from toolsrv_registry.registry import Registry
 
 ASKED = {

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 from toolsrv_lab.instructions.compose import compose
-from toolsrv_lab.instructions.written import arguments, spoken, written
+from toolsrv_lab.instructions.errands import arguments, spoken, written
 from toolsrv_registry.api import Api
 
 

@@ -11,7 +11,7 @@ from toolsrv_registry import names
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]

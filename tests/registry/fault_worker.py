@@ -23,12 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolsrv_registry import recall
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.registry import Registry
+from toolsrv_registry.search import recall
 
 PER_TOOL = 22
 

@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.arrange import Fold, covering, fold, grouped
-from toolsrv_registry.fusion import Candidate
+from toolsrv_registry.search.arrangement import (
+    DuplicateFolder,
+    cover_parts,
+    fold_duplicates,
+    group_by,
+)
+from toolsrv_registry.search.signals import Candidate
 
 PARTS = ("the whole", "hotels", "weather", "money")
 
@@ -29,33 +34,33 @@ def crowd(*last: Candidate) -> list[Candidate]:
 
 def test_a_need_without_a_place_takes_one_from_a_need_that_has_many() -> None:
     ranked = crowd(candidate("w", 0.8, "weather"), candidate("m", 0.75, "money"))
-    assert ids(covering(ranked, PARTS)) == "abwcmde"
+    assert ids(cover_parts(ranked, PARTS)) == "abwcmde"
 
 
 def test_the_best_of_all_keeps_its_place() -> None:
     ranked = crowd(candidate("w", 0.89, "weather"))
-    assert ids(covering(ranked, PARTS))[0] == "a"
+    assert ids(cover_parts(ranked, PARTS))[0] == "a"
 
 
 def test_talk_that_finds_only_poor_apis_takes_no_place() -> None:
     for poor in (candidate("w", 0.5, "weather"), candidate("w", 0.8, "weather", similarity=0.2)):
-        assert ids(covering(crowd(poor), PARTS)) == "abcdew"
+        assert ids(cover_parts(crowd(poor), PARTS)) == "abcdew"
 
 
 def test_where_nothing_was_measured_the_score_alone_decides() -> None:
     unmeasured = Candidate("w", 0.8, 1, None, 0.0, "weather")
-    assert "w" in ids(covering(crowd(unmeasured), PARTS))[:3]
+    assert "w" in ids(cover_parts(crowd(unmeasured), PARTS))[:3]
 
 
 def test_a_text_with_one_need_stays_as_it_is() -> None:
     ranked = crowd(candidate("w", 0.8, "weather"))
-    assert covering(ranked, PARTS[:1]) == ranked
+    assert cover_parts(ranked, PARTS[:1]) == ranked
 
 
 def test_needs_that_have_two_places_each_keep_them() -> None:
     parts = ["hotels", "hotels", "weather", "weather", "money", "the whole"]
     ranked = [candidate(str(at), 0.9 - at / 100, part) for at, part in enumerate(parts)]
-    assert covering(ranked, PARTS) == ranked
+    assert cover_parts(ranked, PARTS) == ranked
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from(PARTS), st.floats(-1, 1)), max_size=30))
@@ -64,7 +69,7 @@ def test_covering_moves_and_loses_nothing(rows: list[tuple[float, str, float]]) 
         candidate(str(at), score, part, similarity)
         for at, (score, part, similarity) in enumerate(sorted(rows, reverse=True))
     ]
-    covered = covering(ranked, PARTS)
+    covered = cover_parts(ranked, PARTS)
     assert sorted(covered, key=lambda c: int(c.api_id)) == ranked
     assert covered[:1] == ranked[:1]
     # What is not moved keeps its order.
@@ -91,7 +96,7 @@ def api(
 
 def folded(text: str, *apis: Api, part: Callable[[int], str] = lambda _: "rates") -> list[str]:
     ranked = [candidate(one.id, 0.9 - at / 100, part(at)) for at, one in enumerate(apis)]
-    kept = fold(ranked, {one.id: one for one in apis}, text)
+    kept = fold_duplicates(ranked, {one.id: one for one in apis}, text)
     return [f"{one.api.tool}+{len(one.similar)}" for one in kept]
 
 
@@ -149,7 +154,7 @@ def test_a_longer_list_begins_as_a_shorter_one(tools: list[str], cut: int) -> No
         for at, tool in enumerate(tools)
     ]
     apis = [one.model_copy(update={"id": f"{one.id}{at}"}) for at, one in enumerate(apis)]
-    whole, head = Fold("x"), Fold("x")
+    whole, head = DuplicateFolder("x"), DuplicateFolder("x")
     for at, one in enumerate(apis):
         whole.add(candidate(one.id, 0.5, "x"), one)
         if at < cut:
@@ -162,11 +167,18 @@ def test_a_longer_list_begins_as_a_shorter_one(tools: list[str], cut: int) -> No
 
 def test_a_candidate_whose_api_is_gone_is_left_out() -> None:
     one = api("Forex")
-    assert len(fold([candidate("gone", 0.9, "x"), candidate(one.id, 0.8, "x")], {one.id: one})) == 1
+    assert (
+        len(
+            fold_duplicates(
+                [candidate("gone", 0.9, "x"), candidate(one.id, 0.8, "x")], {one.id: one}
+            )
+        )
+        == 1
+    )
 
 
 def test_groups_stand_in_the_order_of_their_best() -> None:
-    assert grouped(["b1", "a1", "b2", "c1", "a2"], lambda item: item[0]) == [
+    assert group_by(["b1", "a1", "b2", "c1", "a2"], lambda item: item[0]) == [
         ["b1", "b2"],
         ["a1", "a2"],
         ["c1"],

@@ -13,8 +13,8 @@ import pytest
 from toolsrv_catalogs.toolbench import distinct, read_tool
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.documents import content_hash
-from toolsrv_registry.health import HealthEntry, Verdict
 from toolsrv_registry.registry import Registry
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
@@ -107,7 +107,7 @@ def test_a_dead_api_is_not_shown_for_its_name(hashed: Registry) -> None:
         api_id=forecast,
         content_hash=content_hash(hashed.get(forecast)),
         checked_at="2026-11-20T10:00:00+00:00",
-        verdict=Verdict.HTTP_ERROR,
+        verdict=HealthStatus.HTTP_ERROR,
         status=404,
     )
     hashed.store.health.record([entry])

@@ -246,8 +246,8 @@ def test_a_server_that_stops_in_a_build_leaves_the_old_index_for_when_it_is_back
 def test_a_server_that_hangs_does_not_hang_a_search(
     tmp_path: Path, server: ChromaServer, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.chroma._SEARCH_SECONDS", 2.0)
-    monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 0)
+    monkeypatch.setattr("toolsrv_registry.index.chroma._SEARCH_SECONDS", 2.0)
+    monkeypatch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 0)
     with opened(tmp_path / "a", server, catalog) as registry:
         registry.ensure_index()
         assert registry.retriever.search("weather forecast").degraded == ""
@@ -270,7 +270,7 @@ def test_a_server_that_lost_its_data_is_filled_again(
         for name in registry.index._chroma.names(registry.store.owner()):
             registry.index._chroma.drop(name)
         with monkeypatch.context() as patch:
-            patch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 0)
+            patch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 0)
             told = registry.retriever.search("weather forecast").degraded
         assert "words only" in told
         assert "index build" in told

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry.clauses import CLAUSE_LIMIT, TEXT_LIMIT, clauses
+from toolsrv_registry.search.clauses import CLAUSE_LIMIT, TEXT_LIMIT, clauses
 
 JOINING = frozenset(
     """additionally after afterwards also and as besides but finally following furthermore lastly

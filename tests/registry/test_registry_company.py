@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry.company import SIGNALS, Alone, Floats, company
+from toolsrv_registry.search.signals import GROUP_SIGNALS, Floats, OwnSignals, group_signals
 
 
 def judged(
@@ -19,19 +19,19 @@ def judged(
     measured: bool = True,
 ) -> Floats:
     size = len(plain)
-    alone = Alone(
+    alone = OwnSignals(
         nearest=np.asarray(nearest if nearest is not None else plain, np.float32),
         vector_rank=np.arange(1, size + 1),
         words=np.asarray(plain, np.float32),
         leads=np.asarray([[at == 0 for at in range(size)]]),
         plain=np.asarray(plain, np.float32),
     )
-    columns = company(alone, tools, categories, measured=measured)
+    columns = group_signals(alone, tools, categories, measured=measured)
     return np.column_stack([np.broadcast_to(np.asarray(one, np.float32), size) for one in columns])
 
 
 def column(found: Floats, name: str) -> list[float]:
-    values: list[float] = found[:, SIGNALS.index(name)].tolist()
+    values: list[float] = found[:, GROUP_SIGNALS.index(name)].tolist()
     return values
 
 

@@ -6,8 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from toolsrv_registry.coverage import HEAD, Floats, covered, listed_needs
-from toolsrv_registry.fusion import Candidate
+from toolsrv_registry.search.arrangement import (
+    COVERED_HEAD,
+    Floats,
+    cover_subtasks,
+    listed_subtasks,
+)
+from toolsrv_registry.search.signals import Candidate
 
 NEEDS = ("news", "stock price", "joke")
 # Six candidates: four of the news, one of the price, one more of the news.
@@ -31,7 +36,7 @@ def after(
         asked(need)
         return [hit] if hit else []
 
-    return "".join(one.api_id for one in covered(ranked, NEEDS, shares, search))
+    return "".join(one.api_id for one in cover_subtasks(ranked, NEEDS, shares, search))
 
 
 def test_a_need_that_nothing_serves_takes_the_last_place_of_one_that_has_two() -> None:
@@ -56,8 +61,11 @@ def test_where_every_place_serves_another_need_nothing_moves() -> None:
     each = {"a": np.asarray([1, 0, 0], np.float32), "b": np.asarray([0, 1, 0], np.float32)}
     ranked = [candidate("a"), candidate("b")]
     ranked += [candidate(name, part=name) for name in "cdef"]
-    assert covered(ranked, NEEDS, each, lambda _: [candidate("j")]) == ranked
-    assert covered(ranked[:HEAD], NEEDS, each, lambda _: [candidate("j")]) == ranked[:HEAD]
+    assert cover_subtasks(ranked, NEEDS, each, lambda _: [candidate("j")]) == ranked
+    assert (
+        cover_subtasks(ranked[:COVERED_HEAD], NEEDS, each, lambda _: [candidate("j")])
+        == ranked[:COVERED_HEAD]
+    )
 
 
 def test_a_hit_from_further_down_moves_up_and_is_not_shown_twice() -> None:
@@ -65,6 +73,6 @@ def test_a_hit_from_further_down_moves_up_and_is_not_shown_twice() -> None:
 
 
 def test_a_long_text_and_a_single_need_are_left_to_the_ranking() -> None:
-    assert listed_needs(["a joke and a quote"]) == ["a joke", "a quote"]
-    assert listed_needs(["a joke"]) == []
-    assert listed_needs(["a joke and a quote " + "of a long story " * 10]) == []
+    assert listed_subtasks(["a joke and a quote"]) == ["a joke", "a quote"]
+    assert listed_subtasks(["a joke"]) == []
+    assert listed_subtasks(["a joke and a quote " + "of a long story " * 10]) == []

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_registry.database import APPLICATION_ID, Database
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.schema import MIGRATIONS
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.database import APPLICATION_ID, Database
+from toolsrv_registry.storage.schema import MIGRATIONS
+from toolsrv_registry.storage.store import Store
 
 
 def create(connection: sqlite3.Connection) -> None:

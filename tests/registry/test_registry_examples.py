@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_registry.affinity import Affinity
 from toolsrv_registry.documents import document_hash, document_text
 from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder, Vectors
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.examples import Examples, spread, write_examples
-from toolsrv_registry.lexicon_file import Lexicons
-from toolsrv_registry.store import Store
+from toolsrv_registry.index.lexicon import LexiconCache
+from toolsrv_registry.similarity import ApiScorer, Examples, spread_out, write_examples
+from toolsrv_registry.storage.store import Store
 
 
 def unit(*rows: list[float]) -> Vectors:
@@ -42,8 +41,8 @@ def test_other_documents_and_other_encoders_are_unknown(tmp_path: Path) -> None:
 
 def test_requests_far_apart_are_kept() -> None:
     rows = unit([1, 0], [1, 0.01], [0, 1], [1, 0.02], [-1, 0])
-    assert spread(rows, 3) == [0, 4, 2]
-    assert spread(rows, 9) == [0, 1, 2, 3, 4]
+    assert spread_out(rows, 3) == [0, 4, 2]
+    assert spread_out(rows, 9) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
@@ -70,7 +69,7 @@ def test_a_request_in_other_words_than_the_document_is_like_its_api(tmp_path: Pa
     others = [api for api in apis.values() if api.id != wanted.id]
     with Store.open(tmp_path / "store.sqlite3") as store:
         store.put_catalog(load_offline_catalog())
-        like = Affinity(Lexicons(store).current, OnnxEncoder()).likeness(
+        like = ApiScorer(LexiconCache(store).current, OnnxEncoder()).similarities(
             "which city does the government of Peru sit in", [wanted, *others]
         )
     assert like[0] == max(like)
@@ -80,8 +79,10 @@ def test_without_examples_the_affinity_says_what_to_expect(tmp_path: Path) -> No
     apis = load_offline_catalog().apis[:5]
     with Store.open(tmp_path / "store.sqlite3") as store:
         store.put_catalog(load_offline_catalog())
-        measured = Affinity(Lexicons(store).current, HashingEncoder())
-        broken = Affinity(Lexicons(store).current, OnnxEncoder(), Examples(tmp_path / "none.npz"))
-        order = np.argsort(measured.measure("capital of Peru", apis))
-        assert (np.argsort(measured.likeness("capital of Peru", apis)) == order).all()
-        assert all(0.1 < one < 0.8 for one in broken.likeness("capital of Peru", apis))
+        measured = ApiScorer(LexiconCache(store).current, HashingEncoder())
+        broken = ApiScorer(
+            LexiconCache(store).current, OnnxEncoder(), Examples(tmp_path / "none.npz")
+        )
+        order = np.argsort(measured.scores("capital of Peru", apis))
+        assert (np.argsort(measured.similarities("capital of Peru", apis)) == order).all()
+        assert all(0.1 < one < 0.8 for one in broken.similarities("capital of Peru", apis))

@@ -22,9 +22,9 @@ from toolsrv_registry.encoder import SHIPPED_ENCODER, HashingEncoder, OnnxEncode
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.ranker import MODEL_FILE, SHIPPED_RANKER, Ranker
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.schema import MIGRATIONS
-from toolsrv_registry.store import Store
+from toolsrv_registry.search.retriever import Retriever
+from toolsrv_registry.storage.schema import MIGRATIONS
+from toolsrv_registry.storage.store import Store
 
 WORKER = str(Path(__file__).with_name("fault_worker.py"))
 KILLS = [15, pytest.param(50, marks=pytest.mark.nightly)]
@@ -243,7 +243,7 @@ def test_two_imports_at_once_both_end_and_nothing_is_mixed(
 def test_a_reader_during_imports_and_builds_always_gets_whole_answers(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 0)
+    monkeypatch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 0)
     worker = start(tmp_path)
     worker("write", version=0)
     searches = measured = 0
@@ -368,7 +368,7 @@ def test_an_index_folder_deleted_under_an_open_registry_is_built_anew_or_done_wi
         shutil.rmtree(tmp_path / "chroma")
         result = registry.retriever.search("weather forecast")
         assert (result.degraded, result.hits[0].api.name) == ("", "Forecast")
-        monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 0)
+        monkeypatch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 0)
         shutil.rmtree(tmp_path / "chroma")
         result = registry.retriever.search("weather forecast")
         assert "words only" in result.degraded

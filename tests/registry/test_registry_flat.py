@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolsrv_registry import vectors
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.encoder import HashingEncoder, Vectors
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.flat import Flat, FlatFile
+from toolsrv_registry.index import vectors
+from toolsrv_registry.index.flat import FlatFile, FlatIndex
 from toolsrv_registry.registry import Registry
 
 MakeApi = Callable[..., Api]
@@ -34,7 +34,7 @@ def unread() -> dict[str, Vectors]:
     raise AssertionError("the file should have been enough")
 
 
-def same(one: Flat, other: Flat) -> bool:
+def same(one: FlatIndex, other: FlatIndex) -> bool:
     return one.hashes == other.hashes and np.array_equal(one.integers, other.integers)
 
 
@@ -137,7 +137,7 @@ def test_an_index_that_is_out_of_date_is_searched_as_far_as_it_goes(
     catalog: Catalog,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 0)
+    monkeypatch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 0)
     with Registry.open(tmp_path, [catalog], encoder=HashingEncoder()) as registry:
         registry.ensure_index()
         registry.store.put_catalog(make_catalog(make_api("A", "B", "juggling"), name="more"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toolsrv_registry import documents
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.health import HealthEntry, Verdict
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
+from toolsrv_registry.storage.store import Store
 
 FORECAST = "Weather/sky_watch/forecast"
 HASH = "Tools/hash/sha_256"
@@ -25,7 +25,7 @@ def found(api: Api, verdict: str, **more: Any) -> HealthEntry:
         api_id=api.id,
         content_hash=documents.content_hash(api),
         checked_at="2026-11-20T10:00:00+00:00",
-        verdict=Verdict(verdict),
+        verdict=HealthStatus(verdict),
         **more,
     )
 
@@ -41,7 +41,7 @@ def test_a_dead_api_is_told_with_its_reason_and_day(filled: Store) -> None:
     assert filled.dead() == {FORECAST: "404 on 2026-11-20"}
     entry = filled.health_of(HASH)
     assert entry is not None
-    assert (entry.verdict, entry.standing) == (Verdict.OK, "alive")
+    assert (entry.verdict, entry.standing) == (HealthStatus.OK, "alive")
     assert filled.health_of("Weather/sky_watch/current_conditions") is None
 
 
@@ -87,7 +87,9 @@ def test_a_check_is_told_of_just_the_text_that_it_was_made_of(
     filled.health.record([found(api, "html")])
     filled.set_enabled(catalog.name, enabled=False)
     checks = filled.checks(catalog.apis)
-    assert {api_id: check.verdict for api_id, check in checks.items()} == {FORECAST: Verdict.HTML}
+    assert {api_id: check.verdict for api_id, check in checks.items()} == {
+        FORECAST: HealthStatus.HTML
+    }
     assert filled.checks([api.model_copy(update={"description": "new"})]) == {}
     assert filled.checks([]) == {}
 
@@ -117,7 +119,7 @@ def test_nobody_can_change_the_list_of_the_dead(filled: Store) -> None:
     checks=st.lists(
         st.tuples(
             st.sampled_from([FORECAST, HASH, "gone/from/here"]),
-            st.sampled_from(list(Verdict)),
+            st.sampled_from(list(HealthStatus)),
             st.integers(0, 599),
             st.booleans(),
         ),
@@ -125,7 +127,7 @@ def test_nobody_can_change_the_list_of_the_dead(filled: Store) -> None:
     )
 )
 def test_the_dead_are_those_whose_last_check_says_so(
-    checks: list[tuple[str, Verdict, int, bool]], tmp_path_factory: pytest.TempPathFactory
+    checks: list[tuple[str, HealthStatus, int, bool]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("health")
     apis = {

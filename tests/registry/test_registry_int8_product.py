@@ -7,7 +7,7 @@ import numpy.typing as npt
 import onnx
 import pytest
 
-from toolsrv_registry.int8_product import Int8Product, _graph, quantised
+from toolsrv_registry.index.flat import Int8Product, _graph, quantize
 
 
 def units(count: int, seed: int, dimensions: int = 384) -> npt.NDArray[np.float32]:
@@ -20,7 +20,7 @@ def units(count: int, seed: int, dimensions: int = 384) -> npt.NDArray[np.float3
 def test_a_product_is_near_to_that_of_floats(count: int) -> None:
     matrix, rows = units(count, seed=1), units(5, seed=2)
     rows[3] = matrix[count // 2]
-    found = Int8Product(*quantised(matrix))(rows)
+    found = Int8Product(*quantize(matrix))(rows)
     assert found.dtype == np.float32
     assert found == pytest.approx(rows @ matrix.T, abs=0.006)
     assert found[3].argmax() == count // 2
@@ -28,11 +28,11 @@ def test_a_product_is_near_to_that_of_floats(count: int) -> None:
 
 def test_the_largest_products_do_not_saturate() -> None:
     level = np.full((1, 384), 384**-0.5, np.float32)
-    assert Int8Product(*quantised(level))(level) == pytest.approx(1.0, abs=0.006)
+    assert Int8Product(*quantize(level))(level) == pytest.approx(1.0, abs=0.006)
 
 
 def test_a_row_does_not_depend_on_those_beside_it() -> None:
-    product = Int8Product(*quantised(units(100, seed=1)))
+    product = Int8Product(*quantize(units(100, seed=1)))
     rows = units(7, seed=3)
     together = product(rows)
     for at in range(len(rows)):
@@ -40,7 +40,7 @@ def test_a_row_does_not_depend_on_those_beside_it() -> None:
 
 
 def test_rows_of_nothing_but_zeros_stay_zeros() -> None:
-    product = Int8Product(*quantised(np.zeros((3, 4), np.float32)))
+    product = Int8Product(*quantize(np.zeros((3, 4), np.float32)))
     assert product(np.zeros((2, 4), np.float32)).tolist() == [[0.0] * 3] * 2
     assert product(np.ones((1, 4), np.float32)).tolist() == [[0.0] * 3]
 

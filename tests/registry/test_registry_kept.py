@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 
 from toolsrv_registry.api import Catalog
-from toolsrv_registry.database import Database
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.database import Database
+from toolsrv_registry.storage.store import Store
 
 
 class Counted:

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry import lexicon_file
 from toolsrv_registry.api import Api, Catalog, Tool
-from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
-from toolsrv_registry.lexicon_file import Lexicons
-from toolsrv_registry.store import Store
+from toolsrv_registry.index import lexicon as lexicon_file
+from toolsrv_registry.index.lexicon import Entry, Lexicon, LexiconCache, make_lexicon
+from toolsrv_registry.storage.store import Store
 
 ALL = np.arange(8)
 WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
@@ -111,18 +110,18 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_lexicon_read_from_its_file_is_the_one_that_was_made(tmp_path: Path) -> None:
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather", "größe", "joke"))
-        made = Lexicons(store).current()
-        assert (tmp_path / lexicon_file.FILE).exists()
-        assert same(made, Lexicons(store).current())
+        made = LexiconCache(store).current()
+        assert (tmp_path / lexicon_file.LEXICON_FILE).exists()
+        assert same(made, LexiconCache(store).current())
 
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "other"])
 def test_a_lost_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / lexicon_file.FILE
+    path = tmp_path / lexicon_file.LEXICON_FILE
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather", "joke"))
-        made = Lexicons(store).current()
+        made = LexiconCache(store).current()
         content = path.read_bytes()
         if damage == "gone":
             path.unlink()
@@ -130,7 +129,7 @@ def test_a_lost_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> Non
             path.write_bytes(
                 {"empty": b"", "cut": content[: len(content) // 2], "other": b"x" * 99}[damage]
             )
-        assert same(made, Lexicons(store).current())
+        assert same(made, LexiconCache(store).current())
         assert path.read_bytes()[:2] == b"PK"
 
 
@@ -138,7 +137,7 @@ def test_a_lost_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> Non
 def test_it_follows_the_catalogs(tmp_path: Path) -> None:
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather"))
-        lexicons = Lexicons(store)
+        lexicons = LexiconCache(store)
         assert lexicons.current() is lexicons.current()
         store.put_catalog(catalog("weather", "joke"))
         assert len(lexicons.current()) == 2
@@ -154,7 +153,7 @@ def test_what_a_killed_process_left_is_swept_away(tmp_path: Path) -> None:
     os.utime(old, (1_000_000, 1_000_000))
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather"))
-        Lexicons(store).current()
+        LexiconCache(store).current()
     assert not old.exists()
     assert young.exists()
 
@@ -169,5 +168,5 @@ def test_a_folder_that_cannot_be_written_costs_only_time(
     monkeypatch.setattr(np, "savez", full)
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather"))
-        assert len(Lexicons(store).current()) == 1
+        assert len(LexiconCache(store).current()) == 1
     assert not list(tmp_path.glob(".lexicon*"))

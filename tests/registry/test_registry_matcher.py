@@ -13,9 +13,9 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
+from toolsrv_registry.matcher import SHIPPED_MATCHER, Matcher, MatchRequest
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.retriever import Retriever
+from toolsrv_registry.search.retriever import Retriever
 
 APIS = {api.id: api for api in load_offline_catalog().apis}
 CONVERT, LEAP = "Science/unit_converter/convert_units", "Tools/date_calculator/leap_year"
@@ -29,9 +29,9 @@ def matcher() -> Matcher:
     return Matcher()
 
 
-def asked(text: str, clause: str = "", facts: tuple[tuple[str, str], ...] = ()) -> Asked:
+def asked(text: str, clause: str = "", facts: tuple[tuple[str, str], ...] = ()) -> MatchRequest:
     begin = text.index(clause)
-    return Asked(text, (begin, begin + len(clause or text)), facts)
+    return MatchRequest(text, (begin, begin + len(clause or text)), facts)
 
 
 TASK = "How many litres are 40 gallons, for my tank? And was 1996 a leap year?"
@@ -78,7 +78,7 @@ def test_the_score_of_words_is_that_of_their_span(matcher: Matcher) -> None:
 
 def test_an_allowed_value_is_meant_by_other_words_too(matcher: Matcher) -> None:
     text = "Woman, 44, 71 kg, 168 cm, very active. How much energy does she use in a day?"
-    (found,) = matcher.match(Asked(text), [APIS[CALORIES]])
+    (found,) = matcher.match(MatchRequest(text), [APIS[CALORIES]])
     meant = {
         one.name: one.enum[found.parameters[one.name].listed()[0][0]]
         for one in APIS[CALORIES].parameters
@@ -90,7 +90,7 @@ def test_an_allowed_value_is_meant_by_other_words_too(matcher: Matcher) -> None:
 
 
 def test_a_whole_text_tells_which_clause_asks_for_an_api(matcher: Matcher) -> None:
-    found = matcher.match(Asked(TASK), OFFERED)
+    found = matcher.match(MatchRequest(TASK), OFFERED)
     for api, words in ((CONVERT, "gallons"), (LEAP, "leap year")):
         match = found[[one.id for one in OFFERED].index(api)]
         assert match.serves > 0
@@ -112,9 +112,9 @@ def test_threads_share_one_matcher(matcher: Matcher) -> None:
 def test_any_text_can_be_asked(matcher: Matcher) -> None:
     long = "word " * 5_000
     for text in ("", "\ud800 half a pair", "\x00\u202e", long, "数字を変換する 🙂"):
-        found = matcher.match(Asked(text, (0, len(text))), OFFERED)
+        found = matcher.match(MatchRequest(text, (0, len(text))), OFFERED)
         assert len(found) == 3
-    assert matcher.match(Asked("x", (5, 900), (("a", "\udfff"),)), [OFFERED[0]])
+    assert matcher.match(MatchRequest("x", (5, 900), (("a", "\udfff"),)), [OFFERED[0]])
 
 
 def spoilt(tmp_path: Path) -> Path:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_registry.chroma_files import DATABASE
 from toolsrv_registry.encoder import HashingEncoder
-from toolsrv_registry.memory import ran_short
+from toolsrv_registry.host_resources import is_memory_error
+from toolsrv_registry.index.chroma import DATABASE
 from toolsrv_registry.registry import Registry
 
 # A process that may take so many bytes more, with chromadb imported and its core not yet.
@@ -69,7 +69,7 @@ def test_a_sound_index_outlives_a_build_without_memory(tmp_path: Path, spare: in
 def test_a_failure_for_want_of_memory_is_known_by_itself_and_by_its_cause(
     error: Exception, short: bool
 ) -> None:
-    assert ran_short(error) is short
+    assert is_memory_error(error) is short
     outer = ValueError("it failed")
     outer.__cause__ = error
-    assert ran_short(outer) is short
+    assert is_memory_error(outer) is short

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry.needs import needs
+from toolsrv_registry.search.clauses import subtasks
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,17 @@ from toolsrv_registry.needs import needs
     ],
 )
 def test_lists_come_apart_and_values_stay(clause: str, expected: list[str]) -> None:
-    assert needs([clause]) == expected
+    assert subtasks([clause]) == expected
 
 
 @given(st.text(max_size=300))
 def test_needs_are_taken_from_the_text_as_it_is(text: str) -> None:
-    found = needs([text])
+    found = subtasks([text])
     assert all(need and need in text for need in found)
 
 
 @pytest.mark.parametrize("unit", [" and a b", ", the x", "and ", ", ", "plus plus "])
 def test_a_long_text_is_quick(unit: str) -> None:
     started = time.perf_counter()
-    needs([unit * 500])
+    subtasks([unit * 500])
     assert time.perf_counter() - started < 1.0

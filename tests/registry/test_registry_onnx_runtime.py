@@ -52,9 +52,9 @@ def test_one_module_loads_it() -> None:
         ("matcher", "Matcher", "Matcher().load()"),
         ("ranker", "Ranker", "Ranker().load()"),
         (
-            "int8_product",
-            "Int8Product, quantised",
-            "import numpy as np; Int8Product(*quantised(np.ones((2, 4), np.float32)))",
+            "index.flat",
+            "Int8Product, quantize",
+            "import numpy as np; Int8Product(*quantize(np.ones((2, 4), np.float32)))",
         ),
     ],
 )

@@ -57,7 +57,7 @@ def row(
     facts: tuple[tuple[str, str], ...] = (),
     *,
     whole: bool = False,
-) -> pairing.Paired:
+) -> pairing.PairedTokens:
     told = [(pairing.tokenise(tokenizer, a), pairing.tokenise(tokenizer, b)) for a, b in facts]
     return pairing.pair(
         pairing.document(tokenizer, api),

@@ -16,7 +16,7 @@ from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import BusyError
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
@@ -56,7 +56,7 @@ with Registry.open(Path(sys.argv[1]), encoder=Loud()) as registry:
 _STUCK_PUT = """
 import sys, threading
 from pathlib import Path
-from toolsrv_registry import store, store_rows
+from toolsrv_registry.storage import rows, store
 from toolsrv_registry.api import Api, Catalog, Tool
 
 def stuck(*_):
@@ -64,8 +64,8 @@ def stuck(*_):
     threading.Event().wait()
 
 count = iter(range(99))
-real = store_rows.put_api
-store_rows.put_api = lambda *a: real(*a) if next(count) < 5 else stuck()
+real = rows.put_api
+rows.put_api = lambda *a: real(*a) if next(count) < 5 else stuck()
 apis = tuple(Api(id=f"A/t/{n}", category="A", tool="t", name=str(n)) for n in range(9))
 opened = store.Store.open(Path(sys.argv[1]))
 opened.put_catalog(Catalog(name="new", tools=(Tool(category="A", name="t", apis=apis),)))
@@ -172,7 +172,7 @@ def test_a_put_killed_half_way_leaves_the_old_catalogs(tmp_path: Path, catalog: 
 def test_a_writer_that_never_ends_makes_others_busy_not_broken(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.database.BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("toolsrv_registry.storage.database.BUSY_SECONDS", 0.1)
     path = tmp_path / STORE_FILE
     with Store.open(path) as first, Store.open(path) as second:
         with first._database.write(), pytest.raises(BusyError) as caught:
@@ -189,7 +189,7 @@ def test_many_threads_share_a_registry(hashed: Registry) -> None:
             for _ in range(5):
                 result = hashed.retriever.search(f"weather forecast {number}")
                 assert result.degraded == ""
-                hashed.retriever.affinity("convert money", [hit.api for hit in result.hits])
+                hashed.retriever.scores("convert money", [hit.api for hit in result.hits])
                 hashed.store.get(result.hits[0].api.id)
         except BaseException as error:  # noqa: BLE001  (carried to the test's own thread)
             faults.append(error)
@@ -204,7 +204,7 @@ def test_many_threads_share_a_registry(hashed: Registry) -> None:
 
 def test_stores_first_opened_at_the_same_time_all_open(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom pathlib import Path\nfrom toolsrv_registry.store import Store\n"
+        "import sys\nfrom pathlib import Path\nfrom toolsrv_registry.storage.store import Store\n"
         "sys.stdin.readline()\nprint(Store.open(Path(sys.argv[1])).owner())"
     )
     processes = [start(program, str(tmp_path / "data" / STORE_FILE)) for _ in range(4)]

@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
+from toolsrv_registry.index.lexicon import Entry, Lexicon, make_lexicon
 from toolsrv_registry.ranker import MODEL_FILE, SHIPPED_RANKER, Ranker
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.signals import PLAIN, SIGNALS, Near, judge, worded
+from toolsrv_registry.search.retriever import Retriever
+from toolsrv_registry.search.signals import (
+    PLAIN,
+    SIGNALS,
+    VectorHits,
+    candidate_signals,
+    word_candidates,
+)
 
 WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
 DEPTH = 5
@@ -65,12 +71,12 @@ def test_every_candidate_is_judged_once_and_within_bounds(
         )
     )
     rows = [
-        Near(np.asarray(one, np.int64), np.linspace(0.9, 0.1, len(one), dtype=np.float32))
+        VectorHits(np.asarray(one, np.int64), np.linspace(0.9, 0.1, len(one), dtype=np.float32))
         for one in near
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        judged = judge(known, worded(known.fit(parts), DEPTH), rows)
+        judged = candidate_signals(known, word_candidates(known.fit(parts), DEPTH), rows)
     found = {at for one in near for at in one}
     assert found <= set(judged.places.tolist())
     assert len(set(judged.places.tolist())) == len(judged.places)
@@ -89,15 +95,17 @@ def test_every_candidate_is_judged_once_and_within_bounds(
 
 def test_a_place_leaves_out_what_lies_elsewhere() -> None:
     known = lexicon([["weather"], ["weather"], ["weather"], ["joke"]])
-    near = [Near(np.asarray([0, 1, 3]), np.asarray([0.9, 0.8, 0.1], np.float32))]
+    near = [VectorHits(np.asarray([0, 1, 3]), np.asarray([0.9, 0.8, 0.1], np.float32))]
     within = known.within(None, "t1", None)
-    judged = judge(known, worded(known.fit(["weather"]), DEPTH, within), near, within)
+    judged = candidate_signals(
+        known, word_candidates(known.fit(["weather"]), DEPTH, within), near, within
+    )
     assert judged.places.tolist() == [1]
 
 
 def test_nothing_to_judge_is_judged() -> None:
     known = lexicon([["weather"]])
-    judged = judge(known, worded(known.fit(["zzz"]), DEPTH), [])
+    judged = candidate_signals(known, word_candidates(known.fit(["zzz"]), DEPTH), [])
     assert judged.signals.shape == (0, len(SIGNALS))
     assert Ranker().score(judged.signals).shape == (0,)
 

@@ -128,7 +128,7 @@ def test_two_data_directories_share_a_chroma_server(
 def test_a_server_that_never_answers_does_not_hang_a_search(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.chroma._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("toolsrv_registry.index.chroma._ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with Registry.open(

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolsrv_registry import retriever
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder
 from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_registry.health import HealthEntry, Verdict
 from toolsrv_registry.registry import Registry
+from toolsrv_registry.search import retriever
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
@@ -169,7 +169,7 @@ def test_without_a_usable_encoder_words_answer_and_the_result_says_why(
         assert (result.hits[0].dense_rank, result.hits[0].similarity) == (None, 0.0)
         assert "card" in result.degraded
         assert registry.retriever.search("feed the hamster").nothing_fits
-        (share,) = registry.retriever.affinity("convert money", [result.hits[0].api])
+        (share,) = registry.retriever.scores("convert money", [result.hits[0].api])
         assert share > 0.9
 
 
@@ -182,7 +182,7 @@ def test_a_small_catalog_is_indexed_by_its_first_search(hashed: Registry) -> Non
 def test_a_large_catalog_waits_for_its_index_and_says_so(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 5)
+    monkeypatch.setattr("toolsrv_registry.search.recall._BUILD_AT_ONCE", 5)
     with Registry.open(tmp_path, [catalog], encoder=HashingEncoder()) as registry:
         result = registry.retriever.search("weather forecast")
         assert "index build" in result.degraded
@@ -202,24 +202,24 @@ def test_affinity_tells_the_fitting_api_from_the_others(real: Registry) -> None:
         ("SHA-256 of this text", "Tools/hash/sha_256"),
         ("opening hours of the museum", "Travel/rooms/museum_hours"),
     ):
-        values = real.retriever.affinity(clause, apis)
+        values = real.retriever.scores(clause, apis)
         assert apis[values.index(max(values))].id == expected
 
 
 def test_affinity_of_strange_input_is_still_a_share(real: Registry, catalog: Catalog) -> None:
     apis = [*catalog.apis[:3], Api(id="", category="", tool="", name="")]
     for text in ("", "\0\ud800", "!!!", "x" * 100_000):
-        values = real.retriever.affinity(text, apis)
+        values = real.retriever.scores(text, apis)
         assert len(values) == 4
         assert all(0.0 <= value <= 1.0 for value in values)
-    assert real.retriever.affinity("text", []) == []
+    assert real.retriever.scores("text", []) == []
 
 
 def test_affinity_follows_an_api_that_changed(real: Registry, catalog: Catalog) -> None:
     api = catalog.apis[0]
     other = api.model_copy(update={"description": "Sell bananas", "name": "Bananas"})
-    (before,) = real.retriever.affinity("sell bananas", [api])
-    (after,) = real.retriever.affinity("sell bananas", [other])
+    (before,) = real.retriever.scores("sell bananas", [api])
+    (after,) = real.retriever.scores("sell bananas", [other])
     assert after > before + 0.3
 
 
@@ -296,7 +296,7 @@ def test_dead_apis_are_left_out_and_counted_unless_they_are_asked_for(hashed: Re
                 api_id=forecast,
                 content_hash=content_hash(hashed.get(forecast)),
                 checked_at="2026-11-20T10:00:00+00:00",
-                verdict=Verdict.HTTP_ERROR,
+                verdict=HealthStatus.HTTP_ERROR,
                 status=404,
             )
         ]

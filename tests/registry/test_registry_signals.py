@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry.signals import best
+from toolsrv_registry.search.signals import best
 
 
 def sorted_best(scores: npt.NDArray[np.float32], depth: int, above: float) -> list[int]:

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolsrv_registry import foreign
+from toolsrv_registry import languages
 from toolsrv_registry.api import Api, Catalog
-from toolsrv_registry.foreign_lexicon import Language
-from toolsrv_registry.reading import Reader
+from toolsrv_registry.languages import Language
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.spelling import Speller, english_words, replaced
-from toolsrv_registry.store import Store
+from toolsrv_registry.search.query import QueryReader, Speller, english_words, replace_words
+from toolsrv_registry.storage.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
@@ -96,7 +95,7 @@ def test_a_word_that_the_catalogs_have_is_corrected_only_when_it_is_rare() -> No
 
 
 def test_only_words_change_when_a_text_is_put_right() -> None:
-    assert replaced("wether, (wether) wethers", {"wether": "weather"}) == (
+    assert replace_words("wether, (wether) wethers", {"wether": "weather"}) == (
         "weather, (weather) wethers"
     )
 
@@ -177,7 +176,7 @@ def test_any_text_can_be_looked_at(text: str) -> None:
     speller = Speller([], lambda _: 0)
     corrections = speller.corrections(text)
     assert corrections == {}
-    assert replaced(text, corrections) == text
+    assert replace_words(text, corrections) == text
 
 
 @pytest.mark.parametrize(
@@ -225,10 +224,10 @@ def test_any_text_can_be_looked_at(text: str) -> None:
 def test_another_language_is_named_and_put_into_english(
     text: str, language: str, said: str
 ) -> None:
-    found = foreign.detect(text, english)
+    found = languages.detect(text, english)
     assert found is not None
     assert found.name == language
-    assert foreign.gloss(text, found) == said
+    assert languages.gloss(text, found) == said
 
 
 @pytest.mark.parametrize(
@@ -257,27 +256,27 @@ def test_another_language_is_named_and_put_into_english(
     ],
 )
 def test_english_stays_english(text: str) -> None:
-    assert foreign.detect(text, english) is None
+    assert languages.detect(text, english) is None
 
 
 @given(st.text(max_size=200))
 @example("0;?Y0")
 def test_any_text_can_be_read_in_any_language(text: str) -> None:
-    foreign.detect(text, english)
+    languages.detect(text, english)
     for code in ("de", "es", "fr", "it", "pt", "ru", "zh", "ja", ""):
-        assert ";;" not in foreign.gloss(text, Language(code, "x"))
+        assert ";;" not in languages.gloss(text, Language(code, "x"))
 
 
 def test_what_the_names_of_apis_and_common_words_of_catalogs_say_tells_no_language() -> None:
     def plain(word: str) -> bool:
         return english(word) or word in ("calculator", "converter")
 
-    assert foreign.detect("BMI calculator", plain) is None
-    assert foreign.detect("video converter", plain) is None
+    assert languages.detect("BMI calculator", plain) is None
+    assert languages.detect("video converter", plain) is None
     title = "consulta dos feriados"
-    assert foreign.detect(title, plain) is not None
-    assert foreign.detect(title, plain, set(title.split()).__contains__) is None
-    asked = foreign.detect(f"{title} em Lisboa", plain, set(title.split()).__contains__)
+    assert languages.detect(title, plain) is not None
+    assert languages.detect(title, plain, set(title.split()).__contains__) is None
+    asked = languages.detect(f"{title} em Lisboa", plain, set(title.split()).__contains__)
     assert asked == Language("pt", "Portuguese")
 
 
@@ -292,19 +291,19 @@ def test_what_the_names_of_apis_and_common_words_of_catalogs_say_tells_no_langua
     ],
 )
 def test_little_is_enough_where_it_is_unmistakable(text: str, language: str) -> None:
-    found = foreign.detect(text, english)
+    found = languages.detect(text, english)
     assert found is not None
     assert found.name == language
 
 
 def test_a_single_foreign_word_has_a_meaning() -> None:
-    assert foreign.english_of("Wetter") == "weather"
-    assert foreign.english_of("METEO") == "weather"
-    assert foreign.english_of("xyzzy") == ""
+    assert languages.english_word("Wetter") == "weather"
+    assert languages.english_word("METEO") == "weather"
+    assert languages.english_word("xyzzy") == ""
 
 
 def test_a_reader_uses_the_words_of_its_store(filled: Store) -> None:
-    reader = Reader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.shelf, filled.frequency)
     assert reader.read("wether forecast").text == "weather forecast"
     assert reader.read("wether forecast").corrected == (("wether", "weather"),)
     same = reader.read("weather forecast in Bergen")
@@ -316,21 +315,21 @@ def test_a_reader_takes_the_names_of_its_store_for_no_language(
 ) -> None:
     apis = [make_api("Datos", "Consulta", "Lista de empresas"), make_api("Food", "Menu", "Recetas")]
     store.put_catalog(make_catalog(*apis))
-    reader = Reader(store.shelf, store.frequency)
+    reader = QueryReader(store.shelf, store.frequency)
     for named in ("Consulta Lista de empresas", "recetas"):
         assert (reader.read(named).text, reader.read(named).language) == (named, "")
     assert reader.read("lista de las empresas grandes").language == "Spanish"
 
 
 def test_a_reader_learns_new_words_with_the_catalogs(filled: Store) -> None:
-    reader = Reader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.shelf, filled.frequency)
     assert reader.read("reverse a txet").corrected == (("txet", "text"),)
     filled.remove_catalog("small")
     assert reader.read("reverse a txet").corrected == ()
 
 
 def test_a_usual_text_is_read_within_two_milliseconds(filled: Store) -> None:
-    reader = Reader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.shelf, filled.frequency)
     text = (
         "I am planning a trip to Bergen with my family and would like to know the daily weather "
         "forecast there, and a hotel for four nights; also convert 900 pounds to euros."

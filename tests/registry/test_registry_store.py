@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from toolsrv_registry import documents
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Parameter, Tool
-from toolsrv_registry.entries import Origin
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_registry.schema import MIGRATIONS
-from toolsrv_registry.store import Store, fts_query
+from toolsrv_registry.storage.entries import Origin
+from toolsrv_registry.storage.schema import MIGRATIONS
+from toolsrv_registry.storage.store import Store, fts_query
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]

@@ -14,9 +14,9 @@ import pytest
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.encoder import HashingEncoder, Progress, Vectors
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.index.vectors import Index
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.store import Store
-from toolsrv_registry.vectors import Index
+from toolsrv_registry.storage.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]

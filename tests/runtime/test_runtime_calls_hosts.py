@@ -17,7 +17,7 @@ import httpx
 import pytest
 import trustme
 
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network

@@ -15,7 +15,7 @@ import pytest
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
-from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 from toolsrv_runtime.check.backends import (
     NO_KEY,
     LiveTransport,
@@ -52,7 +52,7 @@ def planned(apis: Sequence[Api], **options: Any) -> CheckPlan:
     return make_plan(apis, **(defaults | options))
 
 
-def entry(item: CheckItem, checked_at: str, verdict: Verdict = Verdict.OK) -> HealthEntry:
+def entry(item: CheckItem, checked_at: str, verdict: HealthStatus = HealthStatus.OK) -> HealthEntry:
     return HealthEntry(
         api_id=item.api.id, content_hash=item.content_hash, checked_at=checked_at, verdict=verdict
     )
@@ -103,7 +103,7 @@ def test_only_recent_checks_of_the_same_content_count() -> None:
     assert not planned([api("a")], latest=recent).items
     assert planned([api("a")], latest={key: entry(item, "2026-10-10")}).items
     assert planned([api("a", description="changed")], latest=recent).items
-    busy = {key: entry(item, "2026-11-10", Verdict.RATE_LIMITED)}
+    busy = {key: entry(item, "2026-11-10", HealthStatus.RATE_LIMITED)}
     assert planned([api("a")], latest=busy).items
 
 
@@ -285,7 +285,7 @@ def test_a_host_of_ones_own_may_be_private_and_without_tls(host: Any) -> None:
     assert "https" in world.refuses(other)
     kept = Kept()
     result = checked([target, other], world, keep=kept)
-    assert {one.verdict for one in result.entries} == {Verdict.OK}
+    assert {one.verdict for one in result.entries} == {HealthStatus.OK}
     assert list(kept.entries) == [target.id]
 
 
@@ -293,7 +293,7 @@ def test_a_busy_service_of_ones_own_is_given_its_time(host: Any) -> None:
     own = host.url.removeprefix("http://")
     target = api("busy", url=f"{host.url}/busy")
     result = checked([target], live_backend([target], timeout=5, own={own}))
-    assert [one.verdict for one in result.entries] == [Verdict.OK]
+    assert [one.verdict for one in result.entries] == [HealthStatus.OK]
 
 
 def test_the_key_goes_to_its_own_hosts_only(host: Any) -> None:
@@ -337,7 +337,7 @@ def test_a_gateway_must_be_a_url(url: str) -> None:
 def test_the_catalog_that_ships_is_checked_offline(apis: dict[str, Api]) -> None:
     some = [one for one in apis.values() if one.category == "Science"]
     result = checked([*some, api("x")], offline_backend(timeout=10))
-    assert {one.verdict for one in result.entries} == {Verdict.OK}
+    assert {one.verdict for one in result.entries} == {HealthStatus.OK}
     assert {one.source for one in result.entries} == {"offline"}
     assert len(result.entries) == len(some)
 

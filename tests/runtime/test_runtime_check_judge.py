@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.health import Verdict
+from toolsrv_registry.storage.health import HealthStatus
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.rate_limits import RateLimiter, pause_seconds
 from toolsrv_runtime.check.checker import CheckProgress
@@ -93,18 +93,18 @@ def test_no_reply_is_judged_by_why(failure: Any) -> None:
 
 
 def test_a_good_reply_that_takes_too_long_is_slow() -> None:
-    assert judge(200, SLOW_SECONDS + 0.1, {}, {"a": 1}) is Verdict.SLOW
-    assert judge(200, SLOW_SECONDS, {}, {"a": 1}) is Verdict.OK
-    assert judge(200, SLOW_SECONDS + 0.1, {}, "") is Verdict.EMPTY
+    assert judge(200, SLOW_SECONDS + 0.1, {}, {"a": 1}) is HealthStatus.SLOW
+    assert judge(200, SLOW_SECONDS, {}, {"a": 1}) is HealthStatus.OK
+    assert judge(200, SLOW_SECONDS + 0.1, {}, "") is HealthStatus.EMPTY
 
 
 def test_a_reply_to_head_needs_no_body() -> None:
-    assert judge(200, 0.1, {}, "", method="head") is Verdict.OK
+    assert judge(200, 0.1, {}, "", method="head") is HealthStatus.OK
 
 
 def test_the_content_type_tells_a_json_string_and_an_html_fragment() -> None:
-    assert judge(200, 0.1, JSON_TYPE, "Lima") is Verdict.OK
-    assert judge(200, 0.1, {"content-type": "text/html"}, "<div>x</div>") is Verdict.HTML
+    assert judge(200, 0.1, JSON_TYPE, "Lima") is HealthStatus.OK
+    assert judge(200, 0.1, {"content-type": "text/html"}, "<div>x</div>") is HealthStatus.HTML
 
 
 JSON = st.recursive(
@@ -137,21 +137,21 @@ def test_any_reply_gets_the_same_verdict_twice(
 
 @given(st.text(max_size=300))
 def test_any_text_is_judged(text: str) -> None:
-    assert judge(200, 0.1, {}, text) in Verdict
+    assert judge(200, 0.1, {}, text) in HealthStatus
 
 
 def test_a_huge_hostile_text_is_judged_quickly() -> None:
     for text in ("<" * 900_000, "invalid " * 100_000, "no " + " " * 900_000 + "key", "a" * 900_000):
-        assert judge(200, 0.1, {}, text) is Verdict.NOT_JSON
-        assert judge(403, 0.1, {}, text) in Verdict
+        assert judge(200, 0.1, {}, text) is HealthStatus.NOT_JSON
+        assert judge(403, 0.1, {}, text) in HealthStatus
 
 
 def test_a_guessed_argument_takes_the_blame_for_what_it_may_have_caused() -> None:
-    assert Verdict.HTTP_ERROR.standing(404) == "dead"
-    assert Verdict.HTTP_ERROR.standing(404, guessed=True) == "unknown"
-    assert Verdict.HTTP_ERROR.standing(503, guessed=True) == "dead"
-    assert Verdict.HTML.standing(200, guessed=True) == "dead"
-    assert Verdict.RATE_LIMITED.standing(429) == "unknown"
+    assert HealthStatus.HTTP_ERROR.standing(404) == "dead"
+    assert HealthStatus.HTTP_ERROR.standing(404, guessed=True) == "unknown"
+    assert HealthStatus.HTTP_ERROR.standing(503, guessed=True) == "dead"
+    assert HealthStatus.HTML.standing(200, guessed=True) == "dead"
+    assert HealthStatus.RATE_LIMITED.standing(429) == "unknown"
 
 
 # --- arguments ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.contract.format import Action, History, Step, UsageMeter
 from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.gguf_models import inspect_model
@@ -30,13 +30,13 @@ def offered(apis: dict[str, Api], *ids: str) -> History:
 class ById:
     """A retriever that goes by the word "capital"."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
         return []
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         return [0.9 if "capital" in text and "capital" in api.id else 0.1 for api in apis]
 
-    likeness = affinity
+    similarities = scores
 
 
 CAPITAL = "Data/country_facts/capital_city"

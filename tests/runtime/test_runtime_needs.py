@@ -9,7 +9,7 @@ import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.contract.format import Action, Step
 from toolsrv_runtime.planner.needs import Needs
 from toolsrv_runtime.planner.scene import Offer, Scene
@@ -20,13 +20,13 @@ NAMES = ("sunrise", "distance", "capital")
 class ByName:
     """A retriever that goes by the API's name in the text."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
         return []
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         return [0.9 if api.name in text else 0.1 for api in apis]
 
-    likeness = affinity
+    similarities = scores
 
 
 def needs(task: str) -> Needs:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.terms import Pricing, Terms, read_terms
+from toolsrv_registry.storage.entries import Pricing, Terms, read_terms
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.recordings.callers import ReplayingCaller

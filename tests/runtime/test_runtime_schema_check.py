@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, Tool
 from toolsrv_runtime.calls import arguments as args

@@ -14,8 +14,8 @@ import pytest
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.matcher import Asked, Match, Slot
-from toolsrv_registry.pairing import Paired
+from toolsrv_registry.matcher import Match, MatchRequest, Slot
+from toolsrv_registry.pairing import PairedTokens
 from toolsrv_runtime.agent.candidates import MOST_RERANKED, MOST_SEARCHES, Candidates, rerank
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -23,7 +23,7 @@ from toolsrv_runtime.outcome import Event, Limits, Outcome
 from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
-EMPTY = Paired((101,), (0,), (0,), (None,), ((),))
+EMPTY = PairedTokens((101,), (0,), (0,), (None,), ((),))
 CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
 ANSWER = (
@@ -74,14 +74,14 @@ class Shelf:
         self.asked.append((text, limit))
         return Hits([Hit(api(n), self.clauses.get(n, text)) for n in self.names[:limit]])
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
         return []
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         del text
         return [0.5] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
 
 def call(name: str) -> str:
@@ -219,9 +219,9 @@ class Knowing(Shelf):
     """One whose matcher knows what the task needs: log-odds by name, -2.0 for every other."""
 
     serves: dict[str, float] = field(default_factory=dict)
-    read: list[Asked] = field(default_factory=list)
+    read: list[MatchRequest] = field(default_factory=list)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         self.read.append(asked)
         nowhere = Slot(0.0, np.zeros(1, np.float32), np.zeros(1, np.float32), EMPTY, 0)
         return [Match(self.serves.get(one.name, -2.0), nowhere, {}) for one in apis]
@@ -290,7 +290,7 @@ def test_hints_add_to_the_first_search_and_put_words_into_later_ones() -> None:
 def test_the_best_hit_of_an_extra_query_is_offered_first() -> None:
     @dataclass
     class Reading(Knowing):
-        def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
             assert asked.clause is None
             self.serves = {"e": 3.0} if asked.text == "which day" else {"c": 4.0}
             return super().match(asked, apis)
@@ -323,7 +323,7 @@ def test_of_hits_that_the_search_finds_alike_the_matcher_decides_the_order() -> 
     searched = offer.begin()
     assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/c", "C/t/b")
     assert shelf.asked == [(TASK, MOST_RERANKED)]
-    assert shelf.read == [Asked(TASK)]
+    assert shelf.read == [MatchRequest(TASK)]
     narrow = Candidates(shelf, TASK, 4, None, wider=False)
     assert narrow.begin().api_ids == ("C/t/a", "C/t/b", "C/t/c", "C/t/d")
     assert shelf.asked[1:] == [(TASK, 4)]

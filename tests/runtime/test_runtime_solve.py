@@ -16,7 +16,7 @@ import pytest
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -321,14 +321,14 @@ class Nothing:
         del text, limit, category
         return self._None()
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
         return []
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         del text
         return [0.0] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
 
 def test_no_candidates_is_an_honest_give_up() -> None:

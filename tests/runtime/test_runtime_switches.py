@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.agent.run import count_votes
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.contract.models import ChatReply, ChatRequest, ToolCall, ToolMessage
@@ -78,14 +78,14 @@ class Shelf:
         ranked = sorted(self.apis, key=lambda api: not api.id.endswith(first or "?"))
         return Hits([Hit(api) for api in ranked[:limit]])
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002 - the port
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002 - the port
         return []
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         del text
         return [0.5] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.encoder import HashingEncoder
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
 from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS
@@ -70,13 +70,13 @@ class Blind:
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         return self.finder.search(text, limit, category=category)
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
-        return self.finder.affinity(text, apis)
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        return self.finder.scores(text, apis)
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
-        return self.finder.likeness(text, apis)
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        return self.finder.similarities(text, apis)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         del asked, apis
         return []
 

@@ -12,7 +12,7 @@ import pytest
 
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls import arguments as args

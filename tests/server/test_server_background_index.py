@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv.cli.catalog import storing
-from toolsrv_registry.build_progress import Building, BuildProgress
+from toolsrv_registry.index.vectors import BuildProgress, BuildState
 
 Run = Callable[..., Result]
 
@@ -46,7 +46,7 @@ def test_vectors_follow_an_import_in_the_background(
 def test_a_build_under_way_is_seen_by_others_until_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "index.progress"
     heard: list[tuple[int, int]] = []
-    with BuildProgress(path).kept(lambda done, total: heard.append((done, total))) as show:
+    with BuildProgress(path).recording(lambda done, total: heard.append((done, total))) as show:
         show(2, 10)
         found = BuildProgress(path).read()
         assert found is not None
@@ -59,7 +59,7 @@ def test_a_build_under_way_is_seen_by_others_until_it_ends(tmp_path: Path) -> No
 def test_what_a_dead_process_left_counts_for_nothing(tmp_path: Path) -> None:
     path = tmp_path / "index.progress"
     path.write_text(
-        Building(done=1, total=2, per_second=3, pid=2**22 + 5).model_dump_json(), "utf-8"
+        BuildState(done=1, total=2, per_second=3, pid=2**22 + 5).model_dump_json(), "utf-8"
     )
     assert BuildProgress(path).read() is None
     path.write_text("{", "utf-8")

@@ -29,7 +29,7 @@ from keyring.backends import fail
 from toolsrv.cli.main import cli
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).parent

@@ -17,7 +17,7 @@ from click.testing import Result
 from toolsrv.cli.catalog.check import duration, progress_line
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 from toolsrv_runtime.check.checker import BATCH, CheckProgress
 
 FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]

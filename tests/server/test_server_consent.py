@@ -14,7 +14,7 @@ from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 _SPEC = importlib.util.spec_from_file_location(
     "faulty_host_too", Path(__file__).parents[1] / "faulty_host.py"

@@ -31,7 +31,7 @@ HELLO = {
 LARGE = (
     "import sys\n"
     "from toolsrv import workbench\n"
-    "from toolsrv_registry import recall\n"
+    "from toolsrv_registry.search import recall\n"
     "workbench.INDEXED_AT_ONCE = recall._BUILD_AT_ONCE = 0\n"
     "sys.argv = ['toolsrv', 'serve']\n"
     "from toolsrv.cli.main import main\n"
@@ -83,7 +83,7 @@ def source(folder: Path, name: str, version: int, count: int) -> str:
 def texts_of(folder: Path, catalog: str) -> set[str]:
     """Return the versions that a stored catalog's texts say."""
     from toolsrv_registry.catalog_state import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
 
     with Store.open(folder / STORE_FILE) as store:
         apis = store.apis(catalog=catalog)

@@ -21,7 +21,7 @@ from toolsrv.calls.keys import KeyStore, key_name, variable_of
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 _SPEC = importlib.util.spec_from_file_location(
     "faulty_host", Path(__file__).parents[1] / "faulty_host.py"

@@ -281,7 +281,7 @@ async def test_who_listens_is_told_of_a_run_and_of_tools_that_say_something_else
 
     from toolsrv.mcp_server import notifications
     from toolsrv_registry.catalog_state import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
 
     assert era == "auto"
     monkeypatch.setattr(notifications, "RUNS_S", 0.02)

@@ -21,8 +21,8 @@ from toolsrv.views.readiness import Readiness
 from toolsrv.views.search import search_view
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api
-from toolsrv_registry.equals import equals_ordered
-from toolsrv_registry.retriever import Hit
+from toolsrv_registry.search.retriever import Hit
+from toolsrv_registry.search.ties import order_ties
 
 Run = Callable[..., Result]
 SCORE = {"avgServiceLevel": 99, "avgLatency": 786, "avgSuccessRate": 98, "popularityScore": 7.9}
@@ -177,10 +177,10 @@ def hit(tool: str, score: float, clause: str = "a") -> Hit:
 def test_only_equals_change_places() -> None:
     hits = [hit("a", 0.9), hit("b", 0.895), hit("c", 0.5), hit("d", 0.499, "b"), hit("b", 0.498)]
     order = {"a": 2, "b": 1, "c": 9, "d": 0}
-    found = equals_ordered(hits, lambda one: (order[one.api.tool],))
+    found = order_ties(hits, lambda one: (order[one.api.tool],))
     assert [one.api.tool for one in found] == ["b", "a", "c", "d", "b"]
     same_tool = [hit("a", 0.9), hit("a", 0.9)]
-    assert equals_ordered(same_tool, lambda one: (-id(one),)) == same_tool
+    assert order_ties(same_tool, lambda one: (-id(one),)) == same_tool
 
 
 def test_what_can_be_called_comes_first_then_the_better_terms() -> None:

@@ -18,8 +18,8 @@ from toolsrv.views.apis import Detail
 from toolsrv.views.search import search_view
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.reading import Reading
-from toolsrv_registry.retriever import Hit, SearchResult
+from toolsrv_registry.search.query import SearchQuery
+from toolsrv_registry.search.retriever import Hit, SearchResult
 from toolsrv_runtime.agent.candidates import Candidates
 
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
@@ -48,7 +48,7 @@ def hit(name: str, rank: int, tool: str = "t", **fields: Any) -> Hit:
 def result(*hits: Hit, **fields: Any) -> SearchResult:
     given: dict[str, Any] = {"nothing_fits": False, "nearest_categories": ("C",)} | fields
     text = given.pop("text", "rain in Rome")
-    reading = given.pop("reading", Reading(text))
+    reading = given.pop("reading", SearchQuery(text))
     return SearchResult(query=text, hits=hits, reading=reading, **given)
 
 
@@ -115,16 +115,19 @@ def test_marks_and_twins_are_told_in_both_forms() -> None:
 
 def test_what_was_read_and_left_out_is_said() -> None:
     slip = search_view(
-        result(hit("a", 1), reading=Reading("rain", (("rian", "rain"),)), dead_left_out=2), "names"
+        result(hit("a", 1), reading=SearchQuery("rain", (("rian", "rain"),)), dead_left_out=2),
+        "names",
     )
     assert "searched for: rain (rian)" in slip.notes
     assert "2 APIs left out" in " ".join(slip.notes)
     assert (slip.searched, slip.dead_left_out) == ("rain", 2)
     german = search_view(
-        result(hit("a", 1), reading=Reading("rain", (), "German", translated=True)), "names"
+        result(hit("a", 1), reading=SearchQuery("rain", (), "German", translated=True)), "names"
     )
     assert "seems to be German; searched for: rain" in search_text(german)
-    korean = search_view(result(reading=Reading("비", (), "Korean"), nothing_fits=True), "names")
+    korean = search_view(
+        result(reading=SearchQuery("비", (), "Korean"), nothing_fits=True), "names"
+    )
     assert "nothing could be read" in search_text(korean)
     assert "No API fits." in search_text(korean)
 

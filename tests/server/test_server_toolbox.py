@@ -36,7 +36,7 @@ from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 HERE = Path(__file__).parent
 HELPERS = runpy.run_path(str(HERE / "writing.py"))

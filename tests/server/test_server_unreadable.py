@@ -23,7 +23,7 @@ from toolsrv.mcp_server.messages import Unreadable, WellFormedResults, read
 from toolsrv_catalogs import yaml_text
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 FaultyHost = runpy.run_path(str(Path(__file__).parent / "writing.py"))["FaultyHost"]
 SERVE = [sys.executable, "-m", "toolsrv", "serve", "--no-warm"]

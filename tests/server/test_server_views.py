@@ -18,7 +18,7 @@ from toolsrv.views import apis, runs
 from toolsrv.views.apis import describe_keys
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
-from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 from toolsrv_runtime import outcome
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.arguments import bind
@@ -124,7 +124,7 @@ def test_what_is_called_and_what_its_check_found_is_told_to_models_too() -> None
         api_id=api.id,
         content_hash="",
         checked_at="2026-11-20T10:00:00+00:00",
-        verdict=Verdict.HTTP_ERROR,
+        verdict=HealthStatus.HTTP_ERROR,
         status=404,
     )
     view = apis.DescribeView(apis=(apis.api_view(api, check),), not_found=())

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_registry.store import Store
+from toolsrv_registry.storage.store import Store
 
 _SPEC = importlib.util.spec_from_file_location(
     "faulty_host_that_is_written_to", Path(__file__).parents[1] / "faulty_host.py"

@@ -12,10 +12,14 @@ from typing import NoReturn, Protocol
 
 from toolsrv_catalogs.text import clean
 from toolsrv_lab.annotation.assignments import Assignment
-from toolsrv_lab.annotation.listing import Listing
-from toolsrv_lab.annotation.slips import Slip, drawn, needed_rounds, rounds
-from toolsrv_lab.annotation.teacher import Oracle
-from toolsrv_lab.annotation.world import PlayedCaller, Scene
+from toolsrv_lab.annotation.environment import Listing, PlayedCaller, Scene
+from toolsrv_lab.annotation.oracle import (
+    Mistake,
+    Oracle,
+    draw_mistakes,
+    mistake_rounds,
+    needed_rounds,
+)
 from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import twin_of
 from toolsrv_registry.api import Api
@@ -92,14 +96,14 @@ class OracleAnnotator:
         """Return why it cannot take a task, empty where it can."""
         if assignment.unknown:
             return assignment.unknown
-        deep = needed_rounds(assignment.steps) > rounds(self._options.depth)
+        deep = needed_rounds(assignment.steps) > mistake_rounds(self._options.depth)
         return TOO_DEEP if deep else _unfit(assignment)
 
     async def solve(self, assignment: Assignment, around: Surroundings) -> Solved:
         """Solve one task; what it does depends on the seed and the task alone."""
         options = self._options
         rng = random.Random(f"{options.seed}/{assignment.id}/{assignment.task}")
-        slips = drawn(
+        slips = draw_mistakes(
             assignment.steps,
             around.apis,
             self._mistakes,
@@ -185,12 +189,15 @@ def _unfit(assignment: Assignment) -> str:
     return "" if text and len(assignment.task) <= TASK_LIMIT else TOO_LONG
 
 
-def _of_kind(assignment: Assignment, slips: Mapping[int, Slip], kind: str) -> frozenset[str]:
+def _of_kind(assignment: Assignment, slips: Mapping[int, Mistake], kind: str) -> frozenset[str]:
     return frozenset(assignment.steps[at].api for at, one in slips.items() if one.kind == kind)
 
 
 def _twins(
-    assignment: Assignment, slips: Mapping[int, Slip], apis: Mapping[str, Api], rng: random.Random
+    assignment: Assignment,
+    slips: Mapping[int, Mistake],
+    apis: Mapping[str, Api],
+    rng: random.Random,
 ) -> dict[str, Api]:
     """Return API id -> another that does the same, for those that fail and have one."""
     wanted = [assignment.steps[at].api for at, one in slips.items() if one.twin]
@@ -199,7 +206,7 @@ def _twins(
 
 
 def _scene(
-    assignment: Assignment, slips: Mapping[int, Slip], origins: Mapping[str, Api], seed: int
+    assignment: Assignment, slips: Mapping[int, Mistake], origins: Mapping[str, Api], seed: int
 ) -> Scene:
     """Return the world of a task; a later step finds what it needs in an invented answer."""
     fields: dict[str, str] = {}

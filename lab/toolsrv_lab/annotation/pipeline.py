@@ -1,26 +1,188 @@
-"""Tasks in, answer files out: resumable, several at a time, each the same whatever the others do.
+"""Annotation pipeline: tasks to answer files in a folder, resumable and concurrent.
 
-Who works, this process or a cluster, is the pool's (``toolsrv_lab.execution``).
-
-What is done stays whatever happens; the same command goes on with what is lacking. Knows no command
-line and no particular teacher.
+A task's result does not depend on others. The folder records the settings that it was made with.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self, TextIO
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from toolsrv_catalogs.offline import OFFLINE_CATALOG, load_offline_catalog
 from toolsrv_lab.annotation.annotators import Annotator, Surroundings
 from toolsrv_lab.annotation.assignments import Assignment
-from toolsrv_lab.annotation.store import AnswerFolder, Status
-from toolsrv_lab.execution import Pool, TaskFailedError
-from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.toolbench.answer_files import Answer
-from toolsrv_runtime.toolbench.answer_writer import answer_of
+from toolsrv_lab.annotation.environment import CatalogFinder
+from toolsrv_lab.execution import Cluster, LocalPool, Pool, RayPool, TaskFailedError
+from toolsrv_lab.nano.world import World
+from toolsrv_registry import wellformed
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.toolbench.answer_files import Answer, parse_answer, read_answer
+from toolsrv_runtime.toolbench.answer_writer import answer_of, write_answer
+
+RECORD = "annotation.jsonl"
+Status = Literal["solved", "gave_up", "failed"]
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+_LONGEST_ID = 120
+_GO_ON = "free some space; the same command goes on after the answers that are there"
+_ELSE = "name another folder with --out, or give the same settings again"
+
+
+class AnswerFolder:
+    """The answer files of one annotation; a context manager that holds the folder."""
+
+    def __init__(self, folder: Path, method: str, settings: Mapping[str, Any]) -> None:
+        """Make the folder or go on with it; ``settings`` (any JSON) are what its files depend on.
+
+        Raises:
+            UsageError: no folder can be made there.
+            BusyError: another annotation writes it.
+            DataError: it is of an annotation with other settings, or its record is damaged.
+        """
+        self.folder = folder
+        self._method = method
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        try:
+            self._record: TextIO = (folder / RECORD).open("a+", encoding="utf-8", newline="\n")
+        except OSError as error:
+            self._lock.release()
+            raise _unwritable(folder, error) from error
+        try:
+            self._begin(json.loads(json.dumps(settings)))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the record and let others write the folder; idempotent."""
+        self._record.close()
+        self._lock.release()
+
+    def path(self, assignment: Assignment) -> Path:
+        """Return where the answer of a task stands."""
+        name = _UNSAFE.sub("_", assignment.id).strip("._")[:_LONGEST_ID] or "task"
+        return self.folder / f"{name}_{self._method}.json"
+
+    def status(self, assignment: Assignment) -> Status | None:
+        """Return how a task ended whose answer is there, None where it is not.
+
+        Raises:
+            DataError: the file is damaged, or of another task.
+        """
+        path = self.path(assignment)
+        if not path.exists():
+            return None
+        answer = read_answer(path)
+        if answer.answer_generation.query != assignment.task.strip():
+            raise DataError(f"{path} is the answer to another task", hint=_ELSE)
+        return status_of(answer)
+
+    def write(self, assignment: Assignment, answer: Answer) -> Status:
+        """Write an answer file: whole or not at all.
+
+        Raises:
+            DataError: it cannot be written; names it.
+        """
+        try:
+            write_answer(self.path(assignment), answer)
+        except DataError as error:
+            raise DataError(error.message, hint=_GO_ON) from error
+        return status_of(answer)
+
+    def note(self, summary: Mapping[str, Any]) -> None:
+        """Add a line to the record. Raises DataError where it cannot be written."""
+        try:
+            self._record.write(json.dumps(summary, ensure_ascii=False) + "\n")
+            self._record.flush()
+            os.fsync(self._record.fileno())
+        except OSError as error:
+            raise DataError(
+                f"cannot write {self.folder / RECORD}: {error.strerror or error}",
+                hint=_GO_ON,
+            ) from error
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        for left in self.folder.glob(f".*_{self._method}.json.*.new"):
+            left.unlink(missing_ok=True)  # of a run that was killed
+        there = self._settings()
+        if there is None:
+            self.note({"settings": settings})
+            return
+        keys = there.keys() | settings.keys()
+        other = sorted(key for key in keys if there.get(key) != settings.get(key))
+        if other:
+            raise DataError(
+                f"{self.folder} was begun with other settings: {', '.join(other)}", hint=_ELSE
+            )
+
+    def _settings(self) -> dict[str, Any] | None:
+        """Return the settings in the record, None where it is new; drop a line that was cut off."""
+        path = self.folder / RECORD
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            self._record.truncate(len(whole))
+        if not whole:
+            return None
+        try:
+            value = json.loads(whole.splitlines()[0])["settings"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}, line 1: not the settings of an annotation",
+                hint="delete it to make it anew, if the answers beside it are of the same settings",
+            ) from error
+        return dict(value)
+
+
+def _locked(folder: Path) -> HeldLock:
+    try:
+        return lock_beside(folder / RECORD)
+    except BlockingIOError as error:
+        raise BusyError(
+            f"another annotation writes {folder}",
+            hint="wait for it, or name another folder with --out",
+        ) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write answers to {folder}: {error.strerror or error}",
+        hint="name another folder with --out",
+    )
+
+
+def status_of(answer: Answer) -> Status:
+    """Return how a search ended: with an answer, a give-up, or neither."""
+    if answer.win:
+        return "solved"
+    gave_up = answer.answer_generation.finish_type == "give_up"
+    return "gave_up" if gave_up and answer.answer_generation.valid_data else "failed"
+
 
 Progress = Callable[["Report"], None]
 
@@ -59,7 +221,7 @@ class Report(BaseModel):
         setattr(self, status, getattr(self, status) + 1)
 
 
-def fit(
+def fitting_assignments(
     assignments: Iterable[Assignment], annotator: Annotator, count: int | None
 ) -> tuple[list[Assignment], dict[str, int]]:
     """Return the first ``count`` tasks that a teacher can take, and how many it cannot, by reason.
@@ -165,3 +327,119 @@ def _lacking(
         report.there += 1
         report.add(status)
     return found
+
+
+_TASK: TypeAdapter[Assignment] = TypeAdapter(Assignment)
+
+
+def catalog_names(registry: Registry, given: Collection[str]) -> list[str]:
+    """Return the names of the catalogs to work on: the given ones, else the enabled ones."""
+    return sorted(given) or sorted(one.name for one in registry.store.catalogs() if one.enabled)
+
+
+def usable_apis(registry: Registry, catalogs: Sequence[str]) -> dict[str, Api]:
+    """Return the APIs of some catalogs by id.
+
+    Raises:
+        NotFoundError: there is no such catalog.
+        UsageError: they have no API.
+    """
+    found = {api.id: api for name in catalogs for api in registry.store.apis(catalog=name)}
+    if not found:
+        which = f"the catalog {', '.join(catalogs)} has" if catalogs else "no enabled catalog has"
+        raise UsageError(
+            f"{which} {'no' if catalogs else 'an'} API to call",
+            hint="see toolsrv catalog list; import a catalog, or enable one",
+        )
+    return found
+
+
+def annotate_registry(
+    registry: Registry,
+    catalogs: Sequence[str],
+    apis: Mapping[str, Api],
+    assignments: Sequence[Assignment],
+    folder: AnswerFolder,
+    annotator: Annotator,
+    *,
+    workers: int,
+    left_out: dict[str, int],
+    progress: Progress,
+) -> Report:
+    """Annotate in this process, ``workers`` tasks at a time; see ``pipeline.annotate``. Blocks."""
+    place = Workplace(annotator, registry, catalogs, apis)
+
+    async def main(world: World) -> Report:
+        async with place.open(world) as around:
+            pool: LocalPool[Assignment, Answer] = LocalPool(
+                lambda one: solve(annotator, one, around), workers
+            )
+            return await annotate(
+                assignments, folder, annotator.name, pool, left_out=left_out, progress=progress
+            )
+
+    with World(()) as world:  # it has an event loop of its own
+        return asyncio.run(main(world))
+
+
+def annotate_on(
+    cluster: Cluster,
+    open_place: Callable[[], Workplace],
+    teacher: str,
+    assignments: Sequence[Assignment],
+    folder: AnswerFolder,
+    *,
+    left_out: dict[str, int],
+    progress: Progress,
+) -> Report:
+    """Annotate on a Ray cluster; ``open_place`` is called in each worker. Blocks."""
+    pool: RayPool[Assignment, Answer] = RayPool(
+        cluster, partial(AnnotationWorker, open_place), encode=_written, decode=_read
+    )
+    return asyncio.run(
+        annotate(assignments, folder, teacher, pool, left_out=left_out, progress=progress)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What annotating needs: a teacher, and a registry with the catalogs that it works on."""
+
+    annotator: Annotator
+    registry: Registry
+    catalogs: Sequence[str]
+    apis: Mapping[str, Api]
+
+    @contextlib.asynccontextmanager
+    async def open(self, world: World) -> AsyncIterator[Surroundings]:
+        """Give what all tasks share: real calls of the catalog that ships, played ones of others."""
+        offline = frozenset(api.id for api in load_offline_catalog().apis)
+        real = offline if OFFLINE_CATALOG in self.catalogs else frozenset[str]()
+        alone = self.catalogs[0] if len(self.catalogs) == 1 else None
+        finder = CatalogFinder(self.registry.retriever, self.apis.keys(), alone)
+        async with default_caller() as caller:
+            yield Surroundings(finder, self.apis, real, caller, world)
+
+
+class AnnotationWorker:
+    """Annotates one task after the other, in a process of a cluster; lives as long as that."""
+
+    def __init__(self, open_place: Callable[[], Workplace]) -> None:
+        self._place = open_place()
+        self._runner = asyncio.Runner()
+        self._opened = self._place.open(World(()))
+        self._around = self._runner.run(self._opened.__aenter__())
+
+    def run(self, task: str) -> str:
+        """Return the answer file of a task, both as JSON. Raises ToolsrvError."""
+        assignment = _TASK.validate_json(task)
+        found = self._runner.run(solve(self._place.annotator, assignment, self._around))
+        return json.dumps(found.document())
+
+
+def _written(assignment: Assignment) -> str:
+    return _TASK.dump_json(assignment).decode()
+
+
+def _read(text: str) -> Answer:
+    return parse_answer(wellformed.loads(text), "the worker's answer")

@@ -18,11 +18,19 @@ from typing import Any
 import click
 
 from toolsrv_lab.bench.catalog_probe import Work
-from toolsrv_lab.bench.figures import Figure, figure
-from toolsrv_lab.bench.machine import machine
-from toolsrv_lab.bench.report import Report, emit, emit_machine, example, json_option, tell
+from toolsrv_lab.bench.report import (
+    Figure,
+    Report,
+    emit,
+    emit_machine,
+    example,
+    figure,
+    json_option,
+    machine,
+    report_progress,
+)
 from toolsrv_lab.bench.scratch import scratch_folder
-from toolsrv_lab.bench.wire import OLD_ERA, ServerProcess
+from toolsrv_lab.bench.server import OLD_ERA, ServerProcess
 from toolsrv_registry.errors import DataError, UsageError
 
 _PATIENCE_S = 7_200
@@ -148,13 +156,13 @@ def measure(
     options: dict[str, Any] = {
         "folder": folder, "catalog": source, "copies": copies, "seed": seed, "base": base
     }  # fmt: skip
-    tell(f"{copies}x: importing")
+    report_progress(f"{copies}x: importing")
     imports = [_run(Work(stage="import", **options)) for _ in range(2)]
     if imports[1]["changed"]:
         raise DataError(f"importing again changed {imports[1]['changed']} APIs")
-    tell(f"{copies}x: building the index of {imports[0]['apis']} APIs")
+    report_progress(f"{copies}x: building the index of {imports[0]['apis']} APIs")
     built = _run(Work(stage="build", **options))
-    tell(f"{copies}x: searching")
+    report_progress(f"{copies}x: searching")
     first = _searched(Work(stage="search", **options))
     runs_of = [
         _searched(Work(stage="search", queries=tuple(texts), **options)) for _ in range(runs)
@@ -181,7 +189,7 @@ def build_known(folder: Path, source: Path, base: Path, seed: int) -> float:
     Raises:
         DataError: A process failed.
     """
-    tell("1x: building the index of known vectors")
+    report_progress("1x: building the index of known vectors")
     _run(Work(stage="import", folder=folder, catalog=source, seed=seed))
     built = _run(Work(stage="build", folder=folder, catalog=source, seed=seed, base=base))
     return float(built["build"])

@@ -84,7 +84,7 @@ def importing(work: Work) -> dict[str, Any]:
 
 def building(work: Work) -> dict[str, Any]:
     """Build the index and say how long it took; ``peak`` is the memory then."""
-    from toolsrv_lab.bench.machine import memory  # noqa: PLC0415 - timed
+    from toolsrv_lab.bench.report import memory  # noqa: PLC0415 - timed
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - timed
 
     _load()
@@ -100,7 +100,7 @@ def building(work: Work) -> dict[str, Any]:
 def searching(work: Work) -> dict[str, Any]:
     """Open, search, and say how long each took; ``found`` counts beyond imports."""
     _load()
-    from toolsrv_lab.bench.machine import memory  # noqa: PLC0415 - timed
+    from toolsrv_lab.bench.report import memory  # noqa: PLC0415 - timed
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - timed
 
     imported = _since()

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv_lab.bench.figures import Figure, figure, share
-from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import (
+    Figure,
     Report,
     emit,
     emit_machine,
     example,
+    figure,
     json_option,
+    machine,
     model_option,
-    tell,
+    report_progress,
+    share,
     threads_option,
 )
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
 
 if TYPE_CHECKING:  # the runtime is loaded by the command
     from toolsrv_lab.bench.parts import Parts
@@ -103,11 +105,11 @@ def engine(
     as_json: bool,
 ) -> None:
     """Load the model, read and write with it, solve a handful of tasks, replay a tree."""
-    from toolsrv_lab.bench.replay import picture, random_model, show  # noqa: PLC0415 - heavy
-    from toolsrv_lab.bench.replay.ways import figures  # noqa: PLC0415 - heavy
+    from toolsrv_lab.bench.replay import comparison, random_model  # noqa: PLC0415 - heavy
+    from toolsrv_lab.bench.replay.comparison import way_figures  # noqa: PLC0415 - heavy
 
     if plot is not None:
-        picture.check(plot)
+        comparison.check(plot)
     if vocabulary is not None:
         random_model.vocabulary(vocabulary)
     report = asyncio.run(measure(model, runs=runs, threads=threads, tasks=tasks))
@@ -119,7 +121,7 @@ def engine(
         report.figures.update(native_figures(model, threads=threads, runs=runs))
     found = []
     if replay:
-        found = show.compare(
+        found = comparison.compare(
             model,
             threads=threads,
             solves=solves,
@@ -127,13 +129,15 @@ def engine(
             random_weights=random,
             vocabulary=vocabulary,
         )
-        report.details["replay"] = [one.model_dump() | {"ratios": figures(one)} for one in found]
+        report.details["replay"] = [
+            one.model_dump() | {"ratios": way_figures(one)} for one in found
+        ]
     emit(report, as_json=as_json)
     if not as_json:
-        show.show(found)
+        comparison.show(found)
         emit_machine(report)
     if plot is not None and found:
-        picture.draw(found, plot)
+        comparison.draw(found, plot)
 
 
 async def measure(
@@ -149,16 +153,16 @@ async def measure(
     from toolsrv_runtime.solve import SolveOptions  # noqa: PLC0415 - heavy
 
     before = machine()
-    tell(f"engine: loading the model, {runs} times")
+    report_progress(f"engine: loading the model, {runs} times")
     loads = [_load(model, threads) for _ in range(runs)]
     async with open_parts(model, threads=threads) as parts:
-        tell("engine: reading and writing")
+        report_progress("engine: reading and writing")
         texts = _texts(parts, runs)
         reads = [_read(parts.engine, text) for text in texts]
         writes = [_write(parts.engine, number) for number in range(runs)]
         outcomes = []
         for number, task in enumerate(TASKS[:tasks]):
-            tell(f"engine: solving task {number + 1} of {tasks}")
+            report_progress(f"engine: solving task {number + 1} of {tasks}")
             outcomes.append(await parts.solver.solve(task, SolveOptions()))
         name, context = parts.engine.name, parts.engine.context
         profile = parts.profile.format

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.bench.figures import Figure, figure, share
-from toolsrv_lab.bench.replay.plain import without_amx
+from toolsrv_lab.bench.replay.llama_cpp_python import without_amx
 from toolsrv_lab.bench.replay.tree import distinct
-from toolsrv_lab.bench.report import tell
-from toolsrv_registry.process import usable_cores
+from toolsrv_lab.bench.report import Figure, figure, report_progress, share
+from toolsrv_registry.host_resources import usable_cores
 from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
@@ -113,7 +112,7 @@ def write_tree(engine: LlamaEngine, template: ToolTemplate) -> Written:
         return reply, path, template.parse(reply.text, request).calls
 
     def step(messages: tuple[Message, ...], names: tuple[str, ...]) -> None:
-        tell(f"engine: call {len(replies) + 1} of {DEPTH + len(_BRANCHES)}")
+        report_progress(f"engine: call {len(replies) + 1} of {DEPTH + len(_BRANCHES)}")
         reply, path, calls = write(messages, names)
         replies.append(reply)
         paths.append(path)
@@ -192,7 +191,7 @@ def _beside_plain(
     )
     rates: dict[str, list[float]] = {}
     for run in range(runs):
-        tell(f"engine: reading and writing beside plain completion, {run + 1} of {runs}")
+        report_progress(f"engine: reading and writing beside plain completion, {run + 1} of {runs}")
         # A first token that differs, so that no run knows the prompt of another.
         tokens = [engine.vocabulary.text(str(run % 10), special=False)[-1], *prompt]
         plain.reset()

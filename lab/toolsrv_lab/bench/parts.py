@@ -14,7 +14,7 @@ from pathlib import Path
 from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_lab.solving import FaultyCaller
 from toolsrv_registry.api import Api
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
 from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.profiles import Profile

@@ -41,7 +41,7 @@ def probe(folder: Path, count: int, seed: int) -> dict[str, Any]:
         importlib.import_module(name)
     onnxruntime()
     from toolsrv_catalogs.offline import load_offline_catalog  # noqa: PLC0415 - timed
-    from toolsrv_lab.bench.machine import memory  # noqa: PLC0415 - timed
+    from toolsrv_lab.bench.report import memory  # noqa: PLC0415 - timed
     from toolsrv_lab.bench.texts import queries  # noqa: PLC0415 - timed
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - timed
 

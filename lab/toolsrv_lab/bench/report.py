@@ -1,26 +1,175 @@
-"""A benchmark's result, as a table or as one JSON document; and how it tells that it goes on.
+"""Benchmark report: measured quantities with their spread, the machine, tables and JSON.
 
-The document: ``bench``, ``toolsrv`` and other versions, ``machine``, ``options``, ``figures`` by
-name, ``details``. Nothing but the result is written on stdout.
+A figure is the median of repeated measurements with percentiles.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import math
+import platform
+import statistics
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_catalogs.text import clean
-from toolsrv_lab.bench.figures import Figure
-from toolsrv_lab.bench.machine import machine, versions
+from toolsrv_registry.host_resources import usable_cores
 
-if TYPE_CHECKING:  # rich is loaded when something is shown
+if TYPE_CHECKING:
     from rich.console import Console
+
+# Fewer values than this have no 95th percentile of their own.
+_FOR_P95 = 20
+# The normal quantile of a two-sided 95 % interval.
+_Z = 1.959964
+
+
+class Figure(BaseModel):
+    """A quantity: ``count`` values in ``unit``; the rest is None where nothing could be measured.
+
+    ``p95`` is the nearest-rank 95th percentile, None below 20 values.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    unit: str
+    count: int
+    min: float | None
+    median: float | None
+    p95: float | None
+    max: float | None
+
+
+def figure(label: str, unit: str, values: Iterable[float | None]) -> Figure:
+    """Return the spread of the values, four significant digits each; None values are left out."""
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return Figure(label=label, unit=unit, count=0, min=None, median=None, p95=None, max=None)
+    return Figure(
+        label=label,
+        unit=unit,
+        count=len(known),
+        min=significant(known[0]),
+        median=significant(statistics.median(known)),
+        p95=significant(percentile(known, 95)) if len(known) >= _FOR_P95 else None,
+        max=significant(known[-1]),
+    )
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return the nearest-rank percentile of values in ascending order (at least one)."""
+    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def significant(value: float) -> float:
+    """Return a value with four significant digits; more would be noise."""
+    return float(f"{value:.4g}") if abs(value) < 10_000 else float(round(value))
+
+
+def share(part: float, whole: float) -> float | None:
+    """Return ``part / whole`` in per cent, None for an empty whole."""
+    return 100 * part / whole if whole else None
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share (Wilson 1927), both ends in [0, 1].
+
+    No trials tell nothing: (0.0, 1.0).
+    """
+    if not trials:
+        return 0.0, 1.0
+    rate, square = successes / trials, _Z**2
+    centre = rate + square / (2 * trials)
+    reach = _Z * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials**2))
+    scale = 1 + square / trials
+    return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
+
+
+_PACKAGES = (
+    "toolsrv",
+    "mcp",
+    "llama-cpp-python",
+    "llguidance",
+    "chromadb",
+    "onnxruntime",
+    "tokenizers",
+)
+
+
+class Memory(BaseModel):
+    """A process's resident memory in MiB, now and at its peak; None where it cannot be known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    resident: float | None = None
+    peak: float | None = None
+
+
+def memory(pid: int) -> Memory:
+    """Return the resident memory of a process of ours."""
+    lines = _lines(Path(f"/proc/{pid}/status"))
+    return Memory(resident=_mebibytes(lines, "VmRSS"), peak=_mebibytes(lines, "VmHWM"))
+
+
+def machine() -> dict[str, str | int | float]:
+    """Return processor, usable cores, system and Python, and how busy the machine is already."""
+    return {
+        "cpu": _processor(),
+        "cores": usable_cores(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "load": _machine_load(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that the figures depend on."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _mebibytes(lines: list[str], key: str) -> float | None:
+    for line in lines:
+        name, _, rest = line.partition(":")
+        if name == key and rest.split():
+            return int(rest.split()[0]) / 1024
+    return None
+
+
+def _processor() -> str:
+    for line in _lines(Path("/proc/cpuinfo")):
+        name, _, rest = line.partition(":")
+        if name.strip() == "model name":
+            return " ".join(rest.split())
+    return platform.processor() or "unknown"
+
+
+def _machine_load() -> float | str:
+    try:
+        return round(float(psutil.getloadavg()[0]), 2)
+    except OSError:
+        return "unknown"
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
 
 _PIPE_WIDTH = 160
 _CELL = 400
@@ -137,6 +286,6 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"
 
 
-def tell(text: str) -> None:
+def report_progress(text: str) -> None:
     """Say on stderr what is being measured."""
     click.echo(clean(text, _CELL).replace("\n", " "), err=True)

@@ -16,9 +16,17 @@ from typing import Any
 
 import click
 
-from toolsrv_lab.bench.figures import Figure, figure
-from toolsrv_lab.bench.machine import machine
-from toolsrv_lab.bench.report import Report, emit, emit_machine, example, json_option, tell
+from toolsrv_lab.bench.report import (
+    Figure,
+    Report,
+    emit,
+    emit_machine,
+    example,
+    figure,
+    json_option,
+    machine,
+    report_progress,
+)
 from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_registry.errors import DataError
 
@@ -55,7 +63,7 @@ def measure(queries: int, *, runs: int, seed: int) -> Report:
     before = machine()
     built, reopened = [], []
     for number in range(runs):
-        tell(f"search: run {number + 1} of {runs}")
+        report_progress(f"search: run {number + 1} of {runs}")
         with scratch_folder() as folder:
             built.append(_probe(folder, 1, seed))
             # Other texts in each run: equal ones would measure nothing more.

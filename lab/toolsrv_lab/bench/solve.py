@@ -1,6 +1,6 @@
-"""``toolsrv bench solve``: how many tasks of a file a model solves, and what that costs.
+"""``toolsrv bench solve``: how many tasks of a file a model solves, and the cost.
 
-Judging is ``toolsrv_lab.solving``'s; this module runs it on the catalog that ships and counts.
+Verdicts are counted by kind of task.
 """
 
 from __future__ import annotations
@@ -13,25 +13,102 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import (
     Report,
     emit,
     emit_machine,
     example,
     json_option,
+    machine,
     model_option,
-    tell,
+    number,
+    report_progress,
+    significant,
+    table,
     threads_option,
+    wilson,
 )
-from toolsrv_lab.bench.tally import by_kind, show_kinds, show_tasks
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.process import usable_cores
+from toolsrv_registry.host_resources import usable_cores
 
-if TYPE_CHECKING:  # the runtime is loaded by the command
+if TYPE_CHECKING:
     from toolsrv_lab.solving import Task, Verdict
     from toolsrv_registry.api import Api
     from toolsrv_runtime.solve import SolveOptions
+
+_JUDGED = ("offered", "right_calls", "right_answer", "both")
+_TOKENS = ("prompt_tokens", "evaluated_tokens", "generated_tokens", "forced_tokens")
+_KINDS = ("single", "two", "three", "none")
+_ALL = "all"
+
+
+def by_kind(verdicts: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
+    """Return per kind of task, and for ``all``, the counts with their intervals, and the sums."""
+    present = {one.kind for one in verdicts}
+    kinds = [kind for kind in _KINDS if kind in present]
+    return {
+        kind: _summary([one for one in verdicts if kind in (one.kind, _ALL)])
+        for kind in (*kinds, _ALL)
+    }
+
+
+def _summary(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    found: dict[str, Any] = {"tasks": len(verdicts)}
+    for name in _JUDGED:
+        right = sum(one.solved if name == "both" else getattr(one, name) for one in verdicts)
+        low, high = wilson(right, len(verdicts))
+        found[name] = {"count": right, "low": round(low, 4), "high": round(high, 4)}
+    found["seconds"] = significant(sum(one.usage.seconds for one in verdicts))
+    for name in _TOKENS:
+        found[name] = sum(getattr(one.usage, name) for one in verdicts)
+    return found
+
+
+def show_kinds(kinds: dict[str, dict[str, Any]]) -> None:
+    """Print the table of ``by_kind``."""
+    columns = ["kind", "tasks#", *(f"{name.replace('_', ' ')}#" for name in _JUDGED)]
+    table(
+        [*columns, "seconds#", "in prompts#", "evaluated#", "replied#", "forced#"],
+        [
+            (
+                kind,
+                one["tasks"],
+                *(_share(one[name]) for name in _JUDGED),
+                number(one["seconds"]),
+                *(f"{one[name]:,}" for name in _TOKENS),
+            )
+            for kind, one in kinds.items()
+        ],
+    )
+
+
+def _share(judged: dict[str, Any]) -> str:
+    low, high = 100 * judged["low"], 100 * judged["high"]
+    return f"{judged['count']} ({low:.0f}-{high:.0f} %)"
+
+
+def show_tasks(verdicts: Sequence[Verdict]) -> None:
+    """Print a line for each task."""
+
+    def mark(good: bool) -> str:
+        return "yes" if good else "no"
+
+    table(
+        ("task", "kind", "status", "offered", "calls", "answer", "s#", "said"),
+        [
+            (
+                one.id,
+                one.kind,
+                one.status,
+                mark(one.offered),
+                mark(one.right_calls),
+                mark(one.right_answer),
+                f"{one.usage.seconds:.2f}",
+                one.answer,
+            )
+            for one in verdicts
+        ],
+    )
 
 
 @click.command(epilog=example("toolsrv bench solve --tasks tests/runtime/data/tasks.jsonl"))
@@ -162,6 +239,6 @@ def _counter(total: int) -> Callable[[Verdict], None]:
         nonlocal done
         done += 1
         if done == total or done * 10 // total > (done - 1) * 10 // total:
-            tell(f"solve: {done} of {total} tasks")
+            report_progress(f"solve: {done} of {total} tasks")
 
     return count

@@ -1,19 +1,246 @@
-"""``toolsrv bench world``: the API world under load, with silent clients beside it."""
+"""``toolsrv bench world``: the API server under load at a fixed rate, beside silent clients.
+
+A request is timed from the moment when it was due. The server is a process on a free loopback
+port.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
 
 import click
+import psutil
 
-from toolsrv_lab.bench.figures import Figure, figure, percentile
-from toolsrv_lab.bench.load import Plan, Tally, load
-from toolsrv_lab.bench.machine import machine
-from toolsrv_lab.bench.report import Report, emit, emit_machine, example, json_option, tell
+from toolsrv_lab.bench.report import (
+    Figure,
+    Memory,
+    Report,
+    emit,
+    emit_machine,
+    example,
+    figure,
+    json_option,
+    machine,
+    memory,
+    percentile,
+    report_progress,
+)
 from toolsrv_lab.bench.scratch import scratch_folder
-from toolsrv_lab.bench.world_process import WorldProcess
 from toolsrv_registry.errors import DataError
+
+REPLY_LIMIT = 1 << 20
+PATIENCE_S = 30.0
+"""Seconds for one reply; then it counts as an error."""
+_LEAD_S = 0.2
+
+ReplyCheck = Callable[[int, bytes], str]
+"""From a reply's status and body to what is wrong with it, "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """``rate`` requests a second for ``seconds`` over ``connections``; ``silent`` more say nothing."""
+
+    rate: float
+    seconds: float
+    connections: int
+    silent: int
+
+
+@dataclass(slots=True)
+class LoadTally:
+    """What came of it: seconds of every answered request, errors by kind, silent clients let go."""
+
+    latencies: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    let_go: int = 0
+    seconds: float = 0.0
+
+
+async def run_load(
+    host: str,
+    port: int,
+    requests: Sequence[bytes],
+    plan: LoadPlan,
+    good: ReplyCheck,
+) -> LoadTally:
+    """Send whole requests (head and body), in turn."""
+    tally = LoadTally()
+    numbers = iter(range(round(plan.rate * plan.seconds)))
+    quiet = [asyncio.create_task(_silent(host, port, tally)) for _ in range(plan.silent)]
+    start = asyncio.get_running_loop().time() + _LEAD_S
+
+    async def work() -> None:
+        async with _Connection(host, port) as connection:
+            for number in numbers:
+                due = start + number / plan.rate
+                await asyncio.sleep(due - asyncio.get_running_loop().time())
+                wrong = await connection.ask(requests[number % len(requests)], good)
+                if wrong:
+                    tally.errors[wrong] += 1
+                else:
+                    tally.latencies.append(asyncio.get_running_loop().time() - due)
+
+    try:
+        await asyncio.gather(*(work() for _ in range(plan.connections)))
+        tally.seconds = asyncio.get_running_loop().time() - start
+    finally:
+        for one in quiet:
+            one.cancel()
+        await asyncio.gather(*quiet, return_exceptions=True)
+    return tally
+
+
+class _Connection:
+    """A kept connection; opened when it is needed, and again after an error."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._place = (host, port)
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._close()
+
+    async def ask(self, request: bytes, good: ReplyCheck) -> str:
+        """Send a request; return what is wrong with the reply."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                status, body = await self._exchange(request)
+        except (OSError, EOFError, ValueError) as error:  # TimeoutError is an OSError
+            self._close()
+            return type(error).__name__
+        return good(status, body)
+
+    async def _exchange(self, request: bytes) -> tuple[int, bytes]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(*self._place, limit=REPLY_LIMIT)
+        reader, writer = self._streams
+        writer.write(request)
+        await writer.drain()
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
+        return int(head.split(b" ", 2)[1]), await reader.readexactly(int(length))
+
+    def _close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def _silent(host: str, port: int, tally: LoadTally) -> None:
+    """Connect and send nothing; again each time that the server ends it."""
+    for again in itertools.count():
+        tally.let_go += bool(again)
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                await reader.read()
+            finally:
+                writer.close()
+
+
+_START_S = 120.0
+_END_S = 20.0
+
+
+class WorldProcess:
+    """A world on ``data_dir`` in a mode, the other settings being the defaults; a context manager.
+
+    ``host``, ``port`` and ``token`` are known inside the context.
+    """
+
+    host = "127.0.0.1"
+
+    def __init__(self, data_dir: Path, mode: str) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.port = 0
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLSRV_")}
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [
+                *(sys.executable, "-m", "toolsrv", "--data-dir", str(data_dir)),
+                *("world", "serve", "--port", "0", "--mode", mode),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment | {"TOOLSRV_TOKEN": self.token},
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            self.port = self._port()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def memory(self) -> Memory:
+        """Return the process's memory."""
+        return memory(self._process.pid)
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that it has used, 0.0 where that cannot be known."""
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(times.user + times.system)
+
+    def end(self) -> float:
+        """End it as a service manager does, by force where that is not enough; return seconds."""
+        started = time.perf_counter()
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+        return time.perf_counter() - started
+
+    def _port(self) -> int:
+        """Read what the process says of its address."""
+        pipe = self._process.stderr
+        if pipe is None:
+            raise TypeError("the process has no stderr")
+        said = b""
+        patience = threading.Timer(_START_S, self._process.kill)
+        patience.start()
+        while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)/", said)):
+            line = pipe.readline()  # a pipe of Windows cannot be waited for with a time limit
+            if not line:
+                patience.cancel()
+                lines = said.decode("utf-8", "replace").strip().splitlines()
+                raise DataError(
+                    f"the world did not start{f': {lines[0][:300]}' if lines else ''}",
+                    hint="run 'toolsrv world serve' by hand to see why",
+                )
+            said += line
+        patience.cancel()
+        return int(found[1])
+
 
 _CITIES = ("London", "Sydney", "Tokyo", "Lima", "Oslo", "Cairo", "Paris", "Delhi", "Rome", "Berlin")
 
@@ -44,14 +271,14 @@ def world(
     rate: float, seconds: float, silent: int, connections: int, mode: str, as_json: bool
 ) -> None:
     """Send requests to 'toolsrv world serve' at a fixed rate: latency and errors."""
-    report = measure(Plan(rate, seconds, connections, silent), mode)
+    report = measure(LoadPlan(rate, seconds, connections, silent), mode)
     emit(report, as_json=as_json)
     if not as_json:
-        tell(f"errors: {report.details['errors'] or 'none'}")
+        report_progress(f"errors: {report.details['errors'] or 'none'}")
         emit_machine(report)
 
 
-def measure(plan: Plan, mode: str) -> Report:
+def measure(plan: LoadPlan, mode: str) -> Report:
     """Put a world under load; for a replay each call is recorded first.
 
     Raises:
@@ -60,12 +287,12 @@ def measure(plan: Plan, mode: str) -> Report:
     before = machine()
     with scratch_folder() as folder:
         if mode == "replay":
-            tell("world: recording")
+            report_progress("world: recording")
             with WorldProcess(folder, "record") as process:
                 _warm(process)
         with WorldProcess(folder, mode) as process:
             _warm(process)
-            tell(f"world: {plan.rate:g} requests/s for {plan.seconds:g} s")
+            report_progress(f"world: {plan.rate:g} requests/s for {plan.seconds:g} s")
             used = process.cpu_seconds()
             tally = asyncio.run(_load(process, plan))
             used = process.cpu_seconds() - used
@@ -93,7 +320,7 @@ def measure(plan: Plan, mode: str) -> Report:
 
 def _warm(process: WorldProcess) -> None:
     """Make every call once, slowly: what loads on first use is loaded, what records is recorded."""
-    tally = asyncio.run(_load(process, Plan(50, len(_calls()) / 50, 1, 0)))
+    tally = asyncio.run(_load(process, LoadPlan(50, len(_calls()) / 50, 1, 0)))
     if tally.errors:
         raise DataError(
             f"the world answers wrongly without any load: {dict(tally.errors)}",
@@ -101,12 +328,12 @@ def _warm(process: WorldProcess) -> None:
         )
 
 
-async def _load(process: WorldProcess, plan: Plan) -> Tally:
+async def _load(process: WorldProcess, plan: LoadPlan) -> LoadTally:
     requests = [_request(process, call) for call in _calls()]
-    return await load(process.host, process.port, requests, plan, _wrong)
+    return await run_load(process.host, process.port, requests, plan, _wrong)
 
 
-def _figures(tally: Tally) -> dict[str, Figure]:
+def _figures(tally: LoadTally) -> dict[str, Figure]:
     ordered = sorted(1000 * one for one in tally.latencies)
     found = {"latency": figure("latency", "ms", ordered)}
     for percent in (50, 99, 99.9):
@@ -121,7 +348,7 @@ def _figures(tally: Tally) -> dict[str, Figure]:
     }
 
 
-def _each(total: float, tally: Tally) -> list[float]:
+def _each(total: float, tally: LoadTally) -> list[float]:
     """Return a request's share of a total; nothing where none was answered or it is unknown."""
     return [total / len(tally.latencies)] if tally.latencies and total else []
 

@@ -19,10 +19,9 @@ from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from typing import TypeAlias
 
-from toolsrv_lab.conversations import tokens
-from toolsrv_lab.conversations.episode import Episode, Made, Offered
-from toolsrv_lab.conversations.judged import Judged
-from toolsrv_lab.conversations.telling import Talk, Teller
+from toolsrv_lab.conversations import rendering
+from toolsrv_lab.conversations.episode import Episode, HeldOutTasks, Made, Offered
+from toolsrv_lab.conversations.rendering import Conversation, EpisodeRenderer
 from toolsrv_runtime.contract.models import SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
@@ -37,11 +36,11 @@ def template_source() -> str:
     return (files("toolsrv_lab.conversations") / "chat_template.jinja").read_text("utf-8")
 
 
-def teller() -> Teller:
+def teller() -> EpisodeRenderer:
     """Return the teller of that template."""
     control = {one: at for at, one in enumerate(_SPECIAL)} | {"<jupyter_code>": 13}
     special = SpecialTokens(bos="<|im_start|>", eos="<|im_end|>", control=control)
-    return Teller(ToolTemplate(template_source(), tokens=special))
+    return EpisodeRenderer(ToolTemplate(template_source(), tokens=special))
 
 
 class Builder:
@@ -53,10 +52,10 @@ class Builder:
 
     def __init__(self, base: Path, judged: Sequence[Path], longest: int, seed: int) -> None:
         self._teller = teller()
-        self.tokenizer = tokens.tokenizer(base)
+        self.tokenizer = rendering.tokenizer(base)
         self._longest = longest
         self._seed = seed
-        self._judged = Judged(judged)
+        self._judged = HeldOutTasks(judged)
 
     def rows(self, line: str) -> list[tuple[list[int], list[bool]]]:
         """Return the rows of one line, none where it is left out.
@@ -68,13 +67,13 @@ class Builder:
             return []
         rng = random.Random(f"{self._seed} {line}")
         if "reply" in told:
-            one = Talk(told["now"], told["task"], tuple(told["functions"]), told["reply"])
+            one = Conversation(told["now"], told["task"], tuple(told["functions"]), told["reply"])
             rows = [self._teller.talk(one)]
         else:
             told["functions"] = tuple(Offered(**one) for one in told["functions"])
             told["steps"] = tuple(Made(**one) for one in told["steps"])
             rows = list(self._teller.rows(Episode(**told), rng))
-        found = [tokens.ids_of(row, self.tokenizer) for row in rows]
+        found = [rendering.token_ids(row, self.tokenizer) for row in rows]
         return [one for one in found if len(one[0]) <= self._longest and any(one[1])]
 
 
@@ -98,7 +97,7 @@ def build(lines: Iterable[str], out: Path, builder: Builder, *, workers: int = 1
                 left_out.append((f"line {at}", why))
             yield from found
 
-    written = tokens.write(rows(), out)
+    written = rendering.write_ids(rows(), out)
     return Built(written["rows"], written["tokens"], written["learnt"], tuple(left_out))
 
 

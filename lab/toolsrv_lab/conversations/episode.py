@@ -1,20 +1,21 @@
-"""One solved task as data: available functions, calls with their responses, the answer.
+"""Episode: one solved task as data, with available functions, calls, responses and answer.
 
-Sources (errands over the offline catalog, needs over ToolBench, hand-written services) generate
-episodes; ``telling`` renders them as conversations of the agent with a model.
+``HeldOutTasks`` are tasks of evaluations, which no episode may contain.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+
+from toolsrv_registry.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +184,40 @@ def read(file: Path) -> Iterator[Episode]:
             told["functions"] = tuple(Offered(**one) for one in told["functions"])
             told["steps"] = tuple(Made(**one) for one in told["steps"])
             yield Episode(**told)
+
+
+RUN = 13
+_HELD_OUT_WORD = re.compile(r"\w+")
+
+
+class HeldOutTasks:
+    """The tasks of some files of JSON lines, each with a ``task``.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+
+    def __init__(self, files: Iterable[Path] = ()) -> None:
+        self._runs = {run for file in files for task in _tasks(file) for run in _runs(task)}
+
+    def __contains__(self, task: str) -> bool:
+        """Whether a task is one of them."""
+        return not self._runs.isdisjoint(_runs(task))
+
+
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the runs of words of a text, all of its words where it has fewer."""
+    words = tuple(_HELD_OUT_WORD.findall(text.lower()))
+    for at in range(max(1, len(words) - RUN + 1)):
+        yield words[at : at + RUN]
+
+
+def _tasks(path: Path) -> Iterator[str]:
+    try:
+        for line in path.read_text("utf-8").splitlines():
+            yield str(json.loads(line)["task"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"cannot read the tasks of {path}: {str(error)[:200]}",
+            hint="give JSON lines, each with a task",
+        ) from None

@@ -19,9 +19,9 @@ from typing import Any
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.conversations.episode import Episode, EpisodeError, Made, Offered, check
-from toolsrv_lab.conversations.forms import fill
-from toolsrv_lab.instructions.errands import Errand, Step, Value, errands, sources, swapped
-from toolsrv_lab.nano.told import Needs
+from toolsrv_lab.conversations.wording import fill
+from toolsrv_lab.instructions.errands import Errand, ErrandStep, Value, errands, sources, swapped
+from toolsrv_lab.nano.needs import Needs
 from toolsrv_lab.nano.world import World
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function, FunctionList
@@ -166,7 +166,7 @@ class OfflineEpisodes:
         task = _FIELD.sub(said, text)
         if any(not one.said for one in values.values()):
             return None
-        return Errand(task, (Step(task, api, values),))
+        return Errand(task, (ErrandStep(task, api, values),))
 
     def _episode(self, errand: Errand, rng: random.Random) -> Episode | None:
         """Return the episode, None where a call is refused or a value is not in the words."""
@@ -218,7 +218,7 @@ class OfflineEpisodes:
 
     def _made(
         self,
-        step: Step,
+        step: ErrandStep,
         shown: tuple[Offered, Mapping[str, str]],
         seen: Sequence[facts.Fact],
         task: str,

@@ -17,7 +17,7 @@ from toolsrv_lab.evaluation.apibench_data import HUBS, Corpus, CorpusApi, Questi
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.encoder import Progress
-from toolsrv_registry.lexicon import Entry, make_lexicon
+from toolsrv_registry.index.lexicon import Entry, make_lexicon
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.words import words
 

@@ -20,7 +20,7 @@ from toolsrv_catalogs.layout import api_place
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.calls.result import CallResult, Consent
 from toolsrv_runtime.files import read_text
 
@@ -176,14 +176,14 @@ class CaseWorld:
         del text, category
         return CaseHits(tuple(CaseHit(one) for one in self.case.apis[:limit]))
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return that every source is as near to the task as any other."""
         del text
         return [1.0] * len(apis)
 
-    likeness = affinity
+    similarities = scores
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         """Return nothing: the matcher knows requests to services, not programs."""
         del asked, apis
         return []

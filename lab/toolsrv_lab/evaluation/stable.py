@@ -17,8 +17,7 @@ from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
 from toolsrv_lab.evaluation.toolbench_queries import QueryResult, failed_query, judge_query
 from toolsrv_lab.retrieval.queries import Query
-from toolsrv_lab.tooleval.answer_sets import AnswerSet, parse_judged
-from toolsrv_lab.tooleval.form import tooleval_form
+from toolsrv_lab.tooleval.answer_sets import AnswerSet, parse_judged, tooleval_form
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls.recordings.storage import RecordingStore

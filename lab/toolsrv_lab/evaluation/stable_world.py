@@ -17,7 +17,7 @@ import httpx
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
 from toolsrv_runtime.agent.concurrency import run_in_thread
 from toolsrv_runtime.calls.result import CallResult, Consent
@@ -191,14 +191,14 @@ class QueryRetriever:
             return self.inner.search(text, limit, category=category)
         return QueryHits(tuple(QueryHit(one) for one in self.candidates[:limit]))
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
-        return self.inner.affinity(text, apis)
+        return self.inner.scores(text, apis)
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
-        return self.inner.likeness(text, apis)
+        return self.inner.similarities(text, apis)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """Return whether each API serves a clause of a text, and which words are its values."""
         return self.inner.match(asked, apis)

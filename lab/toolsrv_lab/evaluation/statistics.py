@@ -1,18 +1,67 @@
-"""Shares and means with 95 % intervals, and what two runs over the same tasks differ by.
+"""Statistics of an evaluation: seeded samples, shares and means with 95 % intervals, bar charts.
 
-Shares: Wilson's interval; their paired difference: Newcombe's (1998, method 10). Means and their
-differences: the percentile bootstrap. Knows nothing of what is counted. Pure.
+A larger sample of a seed contains the smaller one. Differences are of paired runs over the same
+tasks.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.bench.figures import percentile, significant, wilson
+from toolsrv_lab.bench.report import percentile, significant, wilson
+from toolsrv_lab.extras import load
+from toolsrv_lab.journal import check_picture
+from toolsrv_runtime.files import open_atomic
+
+T = TypeVar("T")
+
+
+def draw(items: Sequence[T], limit: int | None, *, seed: int, key: Callable[[T], str]) -> list[T]:
+    """Return at most ``limit`` of the items, drawn by a hash of ``key``, in their own order."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    ranked = sorted(range(len(items)), key=lambda at: _rank(seed, key(items[at])))
+    return [items[at] for at in sorted(ranked[:limit])]
+
+
+def draw_by_stratum(
+    items: Sequence[T],
+    limit: int | None,
+    *,
+    seed: int,
+    key: Callable[[T], str],
+    stratum: Callable[[T], str],
+) -> list[T]:
+    """Return at most ``limit`` of the items, each stratum in proportion (largest remainders)."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    groups: dict[str, list[T]] = {}
+    for one in items:
+        groups.setdefault(stratum(one), []).append(one)
+    exact = {name: limit * len(group) / len(items) for name, group in groups.items()}
+    sizes = {name: int(size) for name, size in exact.items()}
+    for name in sorted(exact, key=lambda name: (sizes[name] - exact[name], name)):
+        if sum(sizes.values()) < limit:
+            sizes[name] += 1
+    chosen = {
+        key(one)
+        for name, group in groups.items()
+        for one in draw(group, sizes[name], seed=seed, key=key)
+    }
+    return [one for one in items if key(one) in chosen]
+
+
+def _rank(seed: int, key: str) -> str:
+    return hashlib.sha256(f"{seed}/{key}".encode()).hexdigest()
+
 
 _SAMPLES = 2_000
 _DIGITS = 4
@@ -128,3 +177,73 @@ def _bootstrap(values: Sequence[float]) -> tuple[float, float | None, float | No
     means = rng.choice(array, (_SAMPLES, len(array))).mean(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
     return float(array.mean()), significant(float(low)), significant(float(high))
+
+
+_COLORS = ("#1f6fb2", "#d9822b", "#4b9b5f", "#a0509a", "#8c6d3f", "#5b6770")
+_GREY = "#5b6770"
+_WIDTH = 0.8
+_LETTER = 0.065
+"""Width of a letter of the legend, inches."""
+
+
+def draw_shares(
+    shares: Mapping[str, Mapping[str, Share]],
+    path: Path,
+    *,
+    title: str,
+    marks: Mapping[str, float] | None = None,
+) -> None:
+    """Draw ``{series: {group: share}}``; ``marks`` are lines at a share of a group, as references.
+
+    Raises:
+        UsageError: no matplotlib, or no place for the picture.
+    """
+    check_picture(path)
+    matplotlib, figures = load("matplotlib"), load("matplotlib.figure")
+    groups = list(dict.fromkeys(name for one in shares.values() for name in one))
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "toolsrv", "font.size": 9}
+    with matplotlib.rc_context(settings):
+        bars = max(5.0, 1.0 + 0.35 * len(groups) * (len(shares) + 1))
+        legend = _LETTER * max(map(len, shares), default=0)
+        below = _LETTER / 2 * max(map(len, groups), default=0)  # they are turned by 30 degrees
+        picture = figures.Figure(figsize=(bars + legend, 3.6 + below), layout="constrained")
+        axes = picture.subplots()
+        width = _WIDTH / max(1, len(shares))
+        for at, (series, found) in enumerate(shares.items()):
+            known = [(place, found[name]) for place, name in enumerate(groups) if name in found]
+            known = [(place, one) for place, one in known if one.of]
+            rates = [100 * one.rate for _, one in known]
+            axes.bar(
+                [place - _WIDTH / 2 + (at + 0.5) * width for place, _ in known],
+                rates,
+                width,
+                yerr=[
+                    [
+                        max(0.0, rate - 100 * one.low)
+                        for rate, (_, one) in zip(rates, known, strict=True)
+                    ],
+                    [
+                        max(0.0, 100 * one.high - rate)
+                        for rate, (_, one) in zip(rates, known, strict=True)
+                    ],
+                ],
+                label=series,
+                color=_COLORS[at % len(_COLORS)],
+                ecolor=_GREY,
+                capsize=2,
+            )
+        for name, value in (marks or {}).items():
+            if name in groups:
+                place = groups.index(name)
+                axes.hlines(100 * value, place - 0.45, place + 0.45, colors=_GREY, linestyles=":")
+        axes.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
+        axes.set_ylim(0, 100)
+        axes.set_ylabel("%")
+        axes.set_title(title)
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+        buffer = io.BytesIO()
+        kind = path.suffix.removeprefix(".")
+        metadata = {"Date": None} if kind == "svg" else {}
+        picture.savefig(buffer, format=kind, metadata=metadata, dpi=150)
+    with open_atomic(path) as file:
+        file.write(buffer.getvalue())

@@ -15,8 +15,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.answer_values import states
-from toolsrv_lab.evaluation.solved import FAILED
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
+from toolsrv_lab.evaluation.strategies import FAILED
 from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.calls.arguments import bind
 from toolsrv_runtime.calls.request import build_request

@@ -22,20 +22,21 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.alone import alone
-from toolsrv_lab.checkpoints import SAVE_SECONDS
-from toolsrv_lab.curve import LOG
+from toolsrv_lab.card import library_versions
 from toolsrv_lab.extras import load
-from toolsrv_lab.finetune import seals
-from toolsrv_lab.finetune.arguments import arguments, has_bf16, is_first
-from toolsrv_lab.finetune.conversations import read_conversations
-from toolsrv_lab.finetune.examples import Examples, collate, encode, load_tokenizer
+from toolsrv_lab.finetune import checkpoints
+from toolsrv_lab.finetune.checkpoints import PREFIX, Progress, make_recorder
+from toolsrv_lab.finetune.examples import (
+    Examples,
+    collate,
+    encode,
+    load_tokenizer,
+    read_conversations,
+)
 from toolsrv_lab.finetune.model import base_identity, check_base, load_model, save_model
-from toolsrv_lab.finetune.options import FineTuning
-from toolsrv_lab.finetune.recorder import PREFIX, Progress, make_recorder
-from toolsrv_lab.journal import Journal
-from toolsrv_lab.memory import keep_freed_memory
-from toolsrv_lab.versions import versions
+from toolsrv_lab.finetune.options import FineTuning, arguments, has_bf16, is_first
+from toolsrv_lab.journal import LOG, Journal
+from toolsrv_lab.training_runs import SAVE_SECONDS, exclusive_training, keep_freed_memory
 from toolsrv_registry.errors import DataError
 
 CHECKPOINTS, PICTURE = "checkpoints", "loss.svg"
@@ -101,7 +102,10 @@ def finetune(
     out.mkdir(parents=True, exist_ok=True)
     run = _Run(base, out, options, train, held or None, save_seconds, progress)
     about = {"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)}
-    with alone(out) if is_first() else contextlib.nullcontext(), warnings.catch_warnings():
+    with (
+        exclusive_training(out) if is_first() else contextlib.nullcontext(),
+        warnings.catch_warnings(),
+    ):
         run.claim(about)
         # The libraries' own moves between their versions.
         warnings.simplefilter("ignore", FutureWarning)
@@ -147,10 +151,10 @@ class _Run:
         places = self._out / CHECKPOINTS
         places.mkdir(exist_ok=True)
         if self._first:
-            seals.sweep(places, PREFIX)
-        last = seals.newest(places, PREFIX)
+            checkpoints.remove_unsealed(places, PREFIX)
+        last = checkpoints.newest_sealed(places, PREFIX)
         if last is not None:
-            seals.check(last[0])
+            checkpoints.check_seal(last[0])
         begun = last[1] if last else 0
         journal = Journal(self._out / LOG, until=begun) if self._first else None
         load("transformers").set_seed(self._options.seed)  # a new adapter begins at random
@@ -214,7 +218,7 @@ class _Run:
             seconds=round(seconds, 1),
         )
         if self._first:
-            made = versions("torch", "transformers", "accelerate", "peft")
+            made = library_versions("torch", "transformers", "accelerate", "peft")
             settings = json.loads((self._out / SETTINGS).read_text(encoding="utf-8"))
             about = card.model_dump(mode="json") | {"versions": made} | settings
             about["base"] = hashlib.sha256(settings["base"].encode()).hexdigest()

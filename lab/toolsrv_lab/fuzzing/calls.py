@@ -20,9 +20,10 @@ from toolsrv_lab.fuzzing.strategies import (
     CALLS,
     NASTY,
     TEXTS,
+    Target,
+    hold,
     json_values,
 )
-from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_registry.numerals import spell

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
-from toolsrv_lab.fuzzing.strategies import TEXTS, json_values
-from toolsrv_lab.fuzzing.target import Target, hold
+from toolsrv_lab.fuzzing.strategies import TEXTS, Target, hold, json_values
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.toolbench import toolllama

@@ -1,13 +1,9 @@
-"""A fuzzing run: batches of cases, each with a seed of its own, noted as they end.
-
-A batch that is in the folder's notes is not run again unless it failed, so a run that was stopped
-goes on where it was; another seed makes other cases. A case that fails is shrunk and kept as a file. Knows nothing
-of what is tested.
-"""
+"""Fuzzing run: batches of cases with seeds of their own, and reproducer files of failures."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -18,9 +14,51 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from toolsrv_lab.fuzzing.reproducer import Reproducer, save
-from toolsrv_lab.fuzzing.target import Target
-from toolsrv_registry.errors import DataError
+from toolsrv_lab.fuzzing.strategies import Target
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_runtime.files import open_atomic_text
+
+
+class Reproducer(BaseModel):
+    """The smallest case found that breaks ``target``; ``seed`` is that of its batch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: str
+    seed: int
+    error: str
+    case: Any
+
+
+def save_reproducer(reproducer: Reproducer, folder: Path) -> Path:
+    """Write a reproducer into ``folder``, named after what it holds; return its path."""
+    case = json.dumps(reproducer.case, sort_keys=True)
+    mark = hashlib.sha256(case.encode()).hexdigest()[:12]
+    path = folder / f"{reproducer.target}-{mark}.json"
+    with open_atomic_text(path) as file:
+        file.write(json.dumps(reproducer.model_dump(), indent=1) + "\n")
+    return path
+
+
+def read_reproducer(path: Path) -> Reproducer:
+    """Return the reproducer at ``path``.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: it is none.
+    """
+    try:
+        return Reproducer.model_validate(json.loads(path.read_bytes()))
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"{path} does not exist", hint="give a file that lab fuzz wrote"
+        ) from error
+    except (OSError, ValueError, RecursionError, ValidationError) as error:
+        why = str(error).splitlines()[0]
+        raise DataError(
+            f"{path} is no reproducer: {why}", hint="give a file that lab fuzz wrote"
+        ) from error
+
 
 BATCH = 500
 """Cases of a batch; part of what a seed means."""
@@ -133,7 +171,7 @@ def _batch(target: Target, folder: Path, number: int, seed: int) -> Batch:
         number=number,
         cases=cases,
         seconds=round(time.perf_counter() - start, 3),
-        failure="" if failed is None else save(failed, folder).name,
+        failure="" if failed is None else save_reproducer(failed, folder).name,
     )
 
 

@@ -1,14 +1,16 @@
-"""Inputs that several targets share: nasty text, JSON values, APIs with arguments.
+"""Fuzzing targets and their input strategies: nasty text, JSON values, APIs with arguments.
 
-Everything that is drawn is a JSON value. Knows the shapes of catalog entries; checks nothing.
+A target makes cases and states the properties that must hold for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from toolsrv_registry.api import Place
 
@@ -135,3 +137,28 @@ BROKEN_CALLS = (
     _defaulting(place="header", default="\u0085"),
 )
 """Calls whose default no encoding has, or no header: each once broke the request."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader under test.
+
+    ``check`` raises for a case that breaks a property: AssertionError, or whatever the reader let
+    out that its contract does not name. ``known`` are cases that once failed; they come first.
+    """
+
+    name: str
+    about: str
+    cases: SearchStrategy[Any]
+    check: Callable[[Any], None]
+    known: tuple[Any, ...] = ()
+
+
+class BrokenPropertyError(AssertionError):
+    """A property does not hold; the message says which, with the values."""
+
+
+def hold(truth: object, told: str, *values: object) -> None:
+    """Raise unless a property holds. Unlike ``assert`` it stays under ``python -O``."""
+    if not truth:
+        raise BrokenPropertyError(f"{told}: {', '.join(repr(one)[:200] for one in values)}")

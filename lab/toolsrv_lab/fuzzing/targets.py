@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.fuzzing import addresses, calls, catalogs, policies, readers, recorded, responses
+from toolsrv_lab.fuzzing import calls, catalogs, policies, readers, recordings
 
 TARGETS = (
     *calls.TARGETS,
-    *policies.TARGETS,
-    *addresses.TARGETS,
-    *responses.TARGETS,
-    *recorded.TARGETS,
+    *policies.POLICY_TARGETS,
+    *policies.ADDRESS_TARGETS,
+    *recordings.RESPONSE_TARGETS,
+    *recordings.RECORDING_TARGETS,
     *catalogs.TARGETS,
     *readers.TARGETS,
 )

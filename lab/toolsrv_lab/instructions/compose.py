@@ -11,10 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from toolsrv_lab.instructions.needs import Style, need
+from toolsrv_lab.instructions.errands import spoken, written
+from toolsrv_lab.instructions.needs import Style, need, openings, slots
 from toolsrv_lab.instructions.values import place
-from toolsrv_lab.instructions.words_data import openings, slots
-from toolsrv_lab.instructions.written import spoken, written
 from toolsrv_registry.api import Api
 
 _JOINTS = (

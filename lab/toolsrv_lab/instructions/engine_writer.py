@@ -1,31 +1,141 @@
 """Instructions written by an engine, as ToolLLM had ChatGPT write them; resumable.
 
-For each sample of APIs the engine is asked for some tasks (``prompts``), and what of its reply is
-usable (``replies``) is appended to the file with a record of how far it is (``engine_run``), from
-which a run that was stopped goes on. Knows no particular engine.
+``FILE.run.json`` beside the file records how far a run has come.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_lab.instructions import replies
-from toolsrv_lab.instructions.engine_run import Run, append, open_run
 from toolsrv_lab.instructions.prompts import Seed, drawn_seeds, grammar, prompt
+from toolsrv_lab.instructions.replies import mark
 from toolsrv_lab.instructions.samples import KINDS, Deck, Kind, Sample
 from toolsrv_lab.instructions.writer import entry
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash, contents_hash
-from toolsrv_registry.errors import UsageError
+from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.contract.models import Completion, Engine, Prompt, Sampling
 from toolsrv_runtime.errors import ContextError, ModelError
+from toolsrv_runtime.files import check_target, open_atomic_text
+
+
+class WriterRun(BaseModel):
+    """A run: ``calls`` of ``total`` prompts are done, ``size`` bytes and what is in them.
+
+    ``settings`` tells runs apart that must not share a file; ``left_out`` counts by reason.
+    """
+
+    settings: dict[str, Any]
+    total: int = 0
+    calls: int = 0
+    size: int = 0
+    instructions: int = 0
+    left_out: dict[str, int] = {}
+    tokens: int = 0
+
+    def leave_out(self, reason: str) -> None:
+        """Count something that is not written."""
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1
+
+
+def record_path(path: Path) -> Path:
+    """Return where the record of a run lies that writes ``path``."""
+    return path.with_name(f"{path.name}.run.json")
+
+
+def open_run(path: Path, settings: dict[str, Any]) -> tuple[WriterRun, set[str]]:
+    """Return the run that writes ``path``, new or gone on with, and the marks of its texts.
+
+    Raises:
+        UsageError: the file is none of such a run, or of one with other settings.
+        DataError: the file or its record cannot be read or written.
+    """
+    check_target(path)
+    record = record_path(path)
+    if not record.exists():
+        if path.exists() and path.stat().st_size:
+            raise UsageError(
+                f"{path} exists and is no run to go on with", hint="name another file with --out"
+            )
+        run = WriterRun(settings=settings)
+        append(path, run, ())
+        return run, set()
+    run = _read(record)
+    other = sorted(key for key in settings if run.settings.get(key) != settings[key])
+    if other:
+        raise UsageError(
+            f"{path} was begun with other settings: {', '.join(other)}",
+            hint="give the same again, or name another file with --out",
+        )
+    return run, _texts(path, run)
+
+
+def append(path: Path, run: WriterRun, lines: Iterable[str]) -> None:
+    """Write lines behind what a run has written, and then its record.
+
+    Raises DataError where one of them cannot be written; the record then is the earlier one.
+    """
+    told = [line.encode() for line in lines]
+    data = b"".join(told)
+    try:
+        with path.open("r+b" if path.exists() else "x+b") as file:
+            file.truncate(run.size)
+            file.seek(run.size)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}; what it had stays",
+            hint="free some space and give the same command again",
+        ) from error
+    run.size += len(data)
+    run.instructions += len(told)
+    with open_atomic_text(record_path(path)) as record:
+        record.write(run.model_dump_json(indent=1) + "\n")
+
+
+def _read(record: Path) -> WriterRun:
+    try:
+        return WriterRun.model_validate_json(record.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise DataError(
+            f"cannot read the record {record}: {str(error).splitlines()[0]}",
+            hint="delete it and its file to start again",
+        ) from error
+
+
+def _texts(path: Path, run: WriterRun) -> set[str]:
+    """Return the marks of the texts within the size that the record tells."""
+    seen = set()
+    read = 0
+    try:
+        with path.open("rb") as file:
+            while read < run.size and (line := file.readline()):
+                read += len(line)
+                seen.add(mark(json.loads(line)["query"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, str(error)) from error
+    if read != run.size:
+        raise _damaged(path, f"it has {read} bytes where {run.size} were written")
+    return seen
+
+
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(
+        f"{path} is not what its run wrote: {why}",
+        hint=f"delete it and {record_path(path).name} to start again",
+    )
+
 
 Progress = Callable[[int, int], None]
 
@@ -64,7 +174,7 @@ def write_with_engine(
     *,
     template: str | None = None,
     progress: Progress | None = None,
-) -> Run:
+) -> WriterRun:
     """Ask an engine for instructions over ``apis`` and append them to ``path``; return the run.
 
     Goes on where an earlier run of the same settings stopped. ``template`` is the model's chat
@@ -102,7 +212,7 @@ def _asked(
     at: int,
     options: Options,
     template: str | None,
-    run: Run,
+    run: WriterRun,
     seen: set[str],
     path: Path,
 ) -> Iterator[str]:
@@ -133,7 +243,13 @@ def _asked(
 
 
 def _reply(
-    engine: Engine, asked: Prompt, sample: Sample, seed: int, options: Options, run: Run, path: Path
+    engine: Engine,
+    asked: Prompt,
+    sample: Sample,
+    seed: int,
+    options: Options,
+    run: WriterRun,
+    path: Path,
 ) -> Completion:
     try:
         return engine.generate(

@@ -1,11 +1,6 @@
-"""Whole tasks written one by one, each with the calls that serve it: ``data/errands.jsonl``.
+"""Hand-written needs and whole tasks: ``data/needs.tsv`` and ``data/errands.jsonl``.
 
-A line has the ``task`` and its ``steps`` in the order in which they are to be made:
-[words, API, arguments]. ``words`` are copied from the task and tell the step; without an API it
-is a need that nothing serves. A value is as the API takes it, ``value|as said`` where the task
-says it otherwise, or ``<key`` for what an earlier step of the task answers under that key. A key
-twice in a step means the last two answers under it, in their order. What needs put side by side cannot teach is here: a purpose told over several sentences, values before
-and after the question, one question that takes three calls.
+A task comes with the calls that serve it.
 """
 
 from __future__ import annotations
@@ -13,10 +8,34 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+
+MARK = re.compile(r"\{([^{}=|]+)=([^{}|]*)(?:\|([^{}]*))?\}")
+
+
+@cache
+def written() -> Mapping[str, tuple[str, ...]]:
+    """Return API id -> its needs, marked."""
+    found: dict[str, list[str]] = defaultdict(list)
+    text = (files("toolsrv_lab.instructions") / "data" / "needs.tsv").read_text("utf-8")
+    for line in text.splitlines():
+        api_id, _, need = line.partition("\t")
+        found[api_id].append(need)
+    return {api_id: tuple(needs) for api_id, needs in found.items()}
+
+
+def spoken(need: str) -> str:
+    """Return a need as the person says it, without marks."""
+    return MARK.sub(lambda match: match[2] if match[3] is None else match[3], need)
+
+
+def arguments(need: str) -> dict[str, str]:
+    """Return parameter -> value as the API takes it, of the values that a need states."""
+    return {match[1]: match[2] for match in MARK.finditer(need)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +48,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ErrandStep:
     """One need of an errand. ``api`` is empty where nothing serves it."""
 
     words: str
@@ -42,7 +61,7 @@ class Errand:
     """A task and its steps."""
 
     task: str
-    steps: tuple[Step, ...]
+    steps: tuple[ErrandStep, ...]
 
     @property
     def apis(self) -> list[str]:
@@ -65,7 +84,7 @@ def read_errand(line: str) -> Errand:
     """Return the errand in a line."""
     told = json.loads(line)
     steps = tuple(
-        Step(words, api, {name: _value(str(text)) for name, text in arguments.items()})
+        ErrandStep(words, api, {name: _value(str(text)) for name, text in arguments.items()})
         for words, api, arguments in told["steps"]
     )
     return Errand(str(told["task"]), steps)

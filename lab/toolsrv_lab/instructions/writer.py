@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_lab.instructions.compose import compose
-from toolsrv_lab.instructions.sample import groups
-from toolsrv_lab.instructions.samples import Deck, Kind, Sample, needed
+from toolsrv_lab.instructions.samples import Deck, Kind, Sample, groups, needed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toolsrv_lab.matching.places import blurred
-from toolsrv_lab.matching.samples import Sample
+from toolsrv_lab.matching.samples import Sample, blurred
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.conversations.episode import Episode, Made, Offered, read
-from toolsrv_lab.conversations.judged import Judged
-from toolsrv_lab.matching.places import blurred, listed, span, whole
-from toolsrv_lab.matching.samples import Sample, Span
+from toolsrv_lab.conversations.episode import Episode, HeldOutTasks, Made, Offered, read
+from toolsrv_lab.matching.samples import Sample, Span, blurred, listed, span, whole
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.documents import content_hash
 from toolsrv_runtime.values import facts
@@ -37,7 +35,9 @@ _TYPES = {"string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean"
           "array": "ARRAY", "object": "OBJECT"}  # fmt: skip
 
 
-def drawn(file: Path, count: int, judged: Judged, seed: int) -> tuple[dict[str, Api], list[Sample]]:
+def drawn(
+    file: Path, count: int, judged: HeldOutTasks, seed: int
+) -> tuple[dict[str, Api], list[Sample]]:
     """Return about ``count`` samples of the episodes of a file, and their APIs by id.
 
     An episode gives at most two: of its whole task, and of a clause; all that it has where

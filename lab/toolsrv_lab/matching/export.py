@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.encoder_export import PACKAGE, SOURCE_SHA256, quantise, sha256
-from toolsrv_lab.encoder_graph import token_graph
+from toolsrv_lab.card import library_versions
+from toolsrv_lab.encoder_export import PACKAGE, SOURCE_SHA256, quantise, sha256, token_graph
 from toolsrv_lab.extras import load
 from toolsrv_lab.matching.network import matcher_network
 from toolsrv_lab.matching.training import load_finished
-from toolsrv_lab.versions import versions
 
 NAME = "matcher-int8"
 
@@ -75,7 +74,7 @@ def export_matcher(
             "training": training,
             "quantisation": "dynamic int8, MatMul and embeddings, per channel, 7-bit weight range",
             "made_by": "toolsrv lab export matcher",
-            "versions": versions("torch", "transformers", "onnx", "onnxruntime", "tokenizers"),
+            "versions": library_versions("torch", "transformers", "onnx", "onnxruntime", "tokenizers"),
         }  # fmt: skip
         _write(card, work)
         _write(card | {"figures": judge(work)}, work)

@@ -1,25 +1,77 @@
-"""Kinds of samples that come to those of needs and errands, each with what is held out of it."""
+"""Kinds of samples beside needs and errands, with held-out parts; small talk. Seeded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.conversations.judged import Judged
-from toolsrv_lab.instructions.requests import requests
-from toolsrv_lab.instructions.services import document_of, is_held_out_document, read_services
+from toolsrv_lab.conversations.episode import HeldOutTasks
+from toolsrv_lab.instructions.requests import (
+    document_of,
+    is_held_out_document,
+    read_services,
+    requests,
+)
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.matching.choice_samples import Asked, Choices
 from toolsrv_lab.matching.episode_samples import drawn
 from toolsrv_lab.matching.samples import Sample
-from toolsrv_lab.matching.talk_samples import talk_samples
 from toolsrv_lab.nano.pipeline import HELD_OUT
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.agent.guidance import SMALL_TALK
+
+VARIANTS = 11
+"""Samples of each text."""
+HELD_OUT_TALK = 33
+"""Of so many texts one is held out."""
+
+_ID = {api.name: api.id for api in SMALL_TALK}
+_SERVES = {
+    "greet": ("greet", "talk"), "about": ("greet", "about"), "today": ("today",), "none": (),
+}  # fmt: skip
+_WRONG = {
+    "greet": ("about", "today"), "about": ("talk", "today"),
+    "today": ("greet", "talk", "about"), "none": ("greet", "talk", "about", "today"),
+}  # fmt: skip
+_BESIDE = 5
+
+
+def talk_texts() -> list[tuple[str, str]]:
+    """Return kind and text of each line; "none" for a text that is no talk."""
+    text = (files("toolsrv_lab.instructions") / "data" / "talk.tsv").read_text("utf-8")
+    lines = [line.partition("\t") for line in text.splitlines()]
+    return [(kind, said) for kind, _, said in lines]
+
+
+def talk_samples(pool: Sequence[str], seed: int) -> Iterator[tuple[bool, Sample]]:
+    """Yield samples of the texts beside APIs of ``pool`` (ids), and whether each is held out."""
+    rng = random.Random(f"{seed}/talk")
+    for number, (kind, text) in enumerate(talk_texts()):
+        held = number % HELD_OUT_TALK == HELD_OUT_TALK // 4
+        for _ in range(1 if held else VARIANTS):
+            yield held, _sample(kind, text, pool, rng)
+
+
+def _sample(kind: str, text: str, pool: Sequence[str], rng: random.Random) -> Sample:
+    beside = rng.sample(pool, min(_BESIDE, len(pool)))
+    wrong = [_ID[name] for name in _WRONG[kind]]
+    served, whole = bool(_SERVES[kind]) and rng.random() < 0.5, rng.random() < 0.75
+    if served:
+        first = [rng.choice(wrong)] if rng.random() < 0.6 else []
+        others = [*first, *beside[: _BESIDE - 1]]
+        api = _ID[rng.choice(_SERVES[kind])]
+    else:
+        near = rng.random() < (0.9 if kind == "none" else 0.4)
+        others = [*(rng.sample(wrong, 2) if near else ()), *beside][:_BESIDE]
+        api = ""
+    return Sample(text=text, clause=(0, len(text)), api=api, others=tuple(others), whole=whole)
+
 
 EPISODES, SERVICES, TALK = (f"unseen-{name}.jsonl" for name in ("episodes", "services", "talk"))
 """Files of what is held out of a kind."""
@@ -40,7 +92,7 @@ class Kind(NamedTuple):
     apis: Mapping[str, Api] = {}
 
 
-def episodes(told: Sequence[tuple[Path, int]], judged: Judged, seed: int) -> Kind:
+def episodes(told: Sequence[tuple[Path, int]], judged: HeldOutTasks, seed: int) -> Kind:
     """Return samples of episode files; ``told`` are files and how many to draw of each, 0 for all.
 
     Raises DataError for a file that cannot be read.
@@ -60,7 +112,7 @@ def episodes(told: Sequence[tuple[Path, int]], judged: Judged, seed: int) -> Kin
     return Kind(training, EPISODES, held, apis)
 
 
-def services(folder: Path, encoder: Encoder, judged: Judged, seed: int) -> Kind:
+def services(folder: Path, encoder: Encoder, judged: HeldOutTasks, seed: int) -> Kind:
     """Return samples of requests to the services whose documents are in ``folder``.
 
     Held out are the documents that the encoder does not know either. Raises NotFoundError where
@@ -87,7 +139,7 @@ def services(folder: Path, encoder: Encoder, judged: Judged, seed: int) -> Kind:
     )
 
 
-def whole_requests(apis: Sequence[Api], encoder: Encoder, judged: Judged, seed: int) -> Kind:
+def whole_requests(apis: Sequence[Api], encoder: Encoder, judged: HeldOutTasks, seed: int) -> Kind:
     """Return samples of the requests that were written for other catalogs, as far as these are here.
 
     Raises DataError where they are not.
@@ -108,7 +160,7 @@ def whole_requests(apis: Sequence[Api], encoder: Encoder, judged: Judged, seed: 
     return Kind([one for _, one in choices.samples(asked, f"{seed}/requests")])
 
 
-def talk(apis: Sequence[Api], more: Sequence[Api], judged: Judged, seed: int) -> Kind:
+def talk_kind(apis: Sequence[Api], more: Sequence[Api], judged: HeldOutTasks, seed: int) -> Kind:
     """Return samples of talk beside the APIs of catalogs, and ``more`` of services."""
     own = [api.id for api in load_offline_catalog().apis]
     pool = [

@@ -17,13 +17,12 @@ from pydantic import BaseModel, ValidationError
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
-from toolsrv_lab.matching.errand_samples import errand_samples
+from toolsrv_lab.matching.errand_samples import errand_samples, need_samples
 from toolsrv_lab.matching.kinds import EPISODES, SERVICES, TALK, Kind
-from toolsrv_lab.matching.need_samples import need_samples
 from toolsrv_lab.matching.samples import LATEST, Plan, Sample
+from toolsrv_lab.nano.needs import Needs
 from toolsrv_lab.nano.pipeline import HELD_OUT
-from toolsrv_lab.nano.told import Needs
-from toolsrv_lab.retrieval.neighbours import neighbours
+from toolsrv_lab.retrieval.examples import neighbours
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text

@@ -1,17 +1,16 @@
-"""What the matcher learns from: a text, a clause of it, the API that serves it, where its values are.
-
-Texts are the needs and whole tasks that were written for the catalogs (``instructions.written``,
-``instructions.errands``): ``need_samples`` and ``errand_samples`` make samples of them. Here is what
-they have in common.
-"""
+"""Samples that the matcher learns from: text, clause, serving API, and places of its values. Pure."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
+
+from toolsrv_registry import pairing
+from toolsrv_registry.api import Api
 
 Span = tuple[int, int, int]
 """Where a value stands: 0 for the text or the number of a fact, first and last character."""
@@ -73,3 +72,55 @@ def others_like(
     close = [one for one in near.get(api, ()) if one != api]
     some = close[:4] + rng.sample(close[4:], min(len(close[4:]), plan.others))
     return tuple(dict.fromkeys([*(one for one in rest if one != api), *some]))[: plan.others]
+
+
+_EDGE = re.compile(r"[.?!;]\s|\n")
+
+
+def listed(api: Api, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that are among their parameter's allowed ones, as far as these are read."""
+    return {
+        one.name: values[one.name]
+        for one in api.parameters
+        if values.get(one.name) in one.enum[: pairing.LISTED]
+    }
+
+
+def whole(number: int, value: str) -> Span:
+    """Return where a fact's value stands, without the blanks around it: a value is words."""
+    return number, len(value) - len(value.lstrip()), len(value.rstrip())
+
+
+def span(text: str, said: str, clause: tuple[int, int]) -> Span | None:
+    """Return where a value stands: in the clause, else the nearest one before it, else after."""
+    if not said.strip():
+        return None
+    places = [
+        match.span()
+        for match in re.finditer(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.IGNORECASE)
+    ]
+    if not places:
+        return None
+
+    def far(place: tuple[int, int]) -> tuple[int, int]:
+        if clause[0] <= place[0] and place[1] <= clause[1]:
+            return 0, place[0]
+        return (1, clause[0] - place[1]) if place[1] <= clause[0] else (2, place[0])
+
+    begin, end = min(places, key=far)
+    return 0, begin, end
+
+
+def blurred(text: str, clause: tuple[int, int], rng: random.Random) -> tuple[int, int]:
+    """Return the clause, or what another reader of the text might have taken for it."""
+    chance = rng.random()
+    begin, end = clause
+    if chance < 0.55:
+        return clause
+    if chance < 0.8:  # from where its sentence begins
+        edges = [match.end() for match in _EDGE.finditer(text, 0, begin)]
+        return (edges[-1] if edges else 0), end
+    if chance < 0.9:  # to where it ends
+        after = _EDGE.search(text, end)
+        return begin, after.start() if after else len(text)
+    return 0, len(text)

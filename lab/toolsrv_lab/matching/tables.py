@@ -21,7 +21,7 @@ from toolsrv_lab.matching.samples import Sample
 from toolsrv_lab.matching.trainer.rows import BEHIND
 from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
-from toolsrv_registry.pairing import Document, Paired, Sentence
+from toolsrv_registry.pairing import Document, PairedTokens, Sentence
 
 MOST_OTHERS = 5
 """APIs that do not serve, of one sample: the first and as many others by lot."""
@@ -90,12 +90,12 @@ class Tables:
     def __len__(self) -> int:
         return len(self._columns["sample_text"])
 
-    def _paired(self, api: str, sample: Sample) -> Paired:
+    def _paired(self, api: str, sample: Sample) -> PairedTokens:
         facts = [(self._tokens(name), self._tokens(value)) for name, value in sample.facts]
         clause = None if sample.whole else sample.clause
         return pairing.pair(self._read(api), self._tokens(sample.text), clause, facts)
 
-    def _behind(self, paired: Paired) -> int:
+    def _behind(self, paired: PairedTokens) -> int:
         """Return how many tokens of a row are the API's."""
         return next(at for at, kind in enumerate(paired.kinds) if kind != pairing.DOCUMENT)
 
@@ -123,7 +123,7 @@ class Tables:
         self._documents[api] = number
         return number
 
-    def _text(self, paired: Paired, before: int, clause: tuple[int, int]) -> int:
+    def _text(self, paired: PairedTokens, before: int, clause: tuple[int, int]) -> int:
         """Return the number of what stands behind an API."""
         ids, kinds = paired.ids[before:], paired.kinds[before:]
         allowed = [one is not None for one in paired.sources[before:]]
@@ -152,7 +152,7 @@ class Tables:
         self._columns[name].extend(values)
         self._columns[counts].append(len(values))
 
-    def _aims(self, sample: Sample, paired: Paired) -> dict[int, tuple[int, int]]:
+    def _aims(self, sample: Sample, paired: PairedTokens) -> dict[int, tuple[int, int]]:
         """Return marker -> (first token, last token); (0, 0) for what has no value.
 
         Markers that teach nothing are not among them.
@@ -198,7 +198,7 @@ def write_rows(
     return len(tables)
 
 
-def _clause(paired: Paired, before: int) -> tuple[int, int] | None:
+def _clause(paired: PairedTokens, before: int) -> tuple[int, int] | None:
     """Return where the clause's tokens begin and end, (0, 0) for none; None where it has gaps."""
     at = [at - before for at, kind in enumerate(paired.kinds) if kind == pairing.CLAUSE]
     if not at:

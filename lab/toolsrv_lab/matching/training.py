@@ -21,17 +21,21 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from toolsrv_lab.checkpoints import SAVE_SECONDS, read_checkpoint, write_checkpoint, written
+from toolsrv_lab.card import library_versions
 from toolsrv_lab.extras import load
 from toolsrv_lab.matching import trainer
-from toolsrv_lab.matching.network import matcher_network
+from toolsrv_lab.matching.network import holds_shipped, load_shipped, matcher_network
 from toolsrv_lab.matching.pipeline import TRAINING, check_known, each_sample
-from toolsrv_lab.matching.shipped import holds_shipped, load_shipped
 from toolsrv_lab.matching.tables import write_rows
 from toolsrv_lab.matching.trainer.options import Options
 from toolsrv_lab.matching.trainer.rows import Rows
-from toolsrv_lab.memory import keep_freed_memory
-from toolsrv_lab.versions import versions
+from toolsrv_lab.training_runs import (
+    SAVE_SECONDS,
+    keep_freed_memory,
+    read_checkpoint,
+    write_checkpoint,
+    write_whole,
+)
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 
@@ -73,7 +77,7 @@ def prepare(
     tokenizer = load("tokenizers").Tokenizer.from_file(str(base / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    with written(out):
+    with write_whole(out):
         return write_rows(
             path,
             each_sample(told),
@@ -155,7 +159,7 @@ def export_start(base: Path, out: Path, *, start: Path | None = None, seed: int 
     about = {"begun_with": before} if before else {}
     arrays = {name: one.numpy() for name, one in state.items()}
     fresh = out / f".{START}.new"
-    with written(out, fresh):
+    with write_whole(out, fresh):
         with fresh.open("wb") as file:
             np.savez_compressed(
                 file, attention_heads=np.array(heads), about=np.array(json.dumps(about)), **arrays
@@ -214,7 +218,7 @@ def _finish(out: Path, run: Run, options: Options, samples: int, before: Mapping
     """Write the weights and what they were made of; return their file."""
     path = out / WEIGHTS
     fresh = path.with_name(f".{path.name}.new")
-    with written(out, fresh):
+    with write_whole(out, fresh):
         weights = {name: one.detach().cpu() for name, one in run.network.state.items()}
         load("torch").save(weights, fresh)
         fresh.replace(path)
@@ -222,7 +226,7 @@ def _finish(out: Path, run: Run, options: Options, samples: int, before: Mapping
         **({"begun_with": before} if before else {}),
         "options": asdict(options), "steps": run.step, "loss": run.loss, "tokens": run.tokens,
         "seconds": round(run.seconds), "samples": samples,
-        "versions": versions("torch", "transformers"),
+        "versions": library_versions("torch", "transformers"),
     }  # fmt: skip
     (out / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
     return path

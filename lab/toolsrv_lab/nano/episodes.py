@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolsrv_lab.instructions.compose import opening, tell
-from toolsrv_lab.instructions.errands import Errand, Step, sources, swapped
-from toolsrv_lab.nano.invented import Invented
-from toolsrv_lab.nano.told import Needs, Told
+from toolsrv_lab.instructions.errands import Errand, ErrandStep, sources, swapped
+from toolsrv_lab.nano.needs import Invented, Needs, ValuedNeed
 from toolsrv_lab.nano.world import Answer, World
 from toolsrv_lab.twins import does_the_same, twin_of
 from toolsrv_registry.api import Api
@@ -81,7 +80,7 @@ class Row:
 class _Wish:
     """A need on its way into a task: its functions in the order they are tried."""
 
-    told: Told
+    told: ValuedNeed
     numbers: list[int]
     answer: Answer | None
     failures: int = 0
@@ -224,7 +223,7 @@ class Teacher:
         seen: list[facts.Fact] = []
         for step in errand.steps:
             if not step.api:
-                wishes.append(_Wish(Told(self._apis[0], step.words, {}), [], None))
+                wishes.append(_Wish(ValuedNeed(self._apis[0], step.words, {}), [], None))
                 continue
             if not {value.key for value in step.arguments.values()} <= {"", *dict(seen)}:
                 return None  # it needs the result of a step that nothing serves
@@ -280,7 +279,7 @@ class Teacher:
         return self._called(told, functions, rng)
 
     def _called(
-        self, told: Told, functions: Sequence[Function], rng: random.Random
+        self, told: ValuedNeed, functions: Sequence[Function], rng: random.Random
     ) -> _Wish | None:
         """Return the need with what its call answers, None where the call is refused."""
         arguments = {name: value for name, (value, _) in told.values.items()}
@@ -300,7 +299,7 @@ class Teacher:
         answer = self._world.call(told.api, arguments, rng)
         return None if answer.error else _Wish(told, numbers, answer, failures)
 
-    def _referring(self, told: Told, before: _Wish, rng: random.Random) -> Told:
+    def _referring(self, told: ValuedNeed, before: _Wish, rng: random.Random) -> ValuedNeed:
         """Return the need with one value put as a reference to the result before it, if it can."""
         response = before.answer.response if before.answer else None
         found = facts.facts(response, limit=OBSERVATION_LIMIT)
@@ -312,7 +311,7 @@ class Teacher:
             spoken = rng.choice(_REFERENCES).format(facts.words(fact[0]))
             values = {**told.values, name: (fact[1], fact[1])}
             text = told.text.replace(said, spoken)
-            return Told(told.api, text, values, frozenset({name}))
+            return ValuedNeed(told.api, text, values, frozenset({name}))
         return told
 
     def _solved(
@@ -355,16 +354,16 @@ class Teacher:
         return out + _finish(layout.ANSWER, "; ".join(facts.sentence(one) for one in groups))
 
 
-def _told(step: Step, api: Api, seen: Sequence[facts.Fact]) -> Told:
+def _told(step: ErrandStep, api: Api, seen: Sequence[facts.Fact]) -> ValuedNeed:
     """Return a step as a need; what it takes from earlier answers, last first, is read there."""
     taken = sources(step.arguments, [name for name, _ in seen])
     values = {name: (one.value, one.said) for name, one in step.arguments.items()}
     values |= {name: (seen[at][1], seen[at][1]) for name, at in taken.items()}
     referred = frozenset(name for name, one in step.arguments.items() if one.key)
-    return Told(api, step.words, values, referred)
+    return ValuedNeed(api, step.words, values, referred)
 
 
-def _call(clause: str, number: int, function: Function, told: Told) -> list[Segment]:
+def _call(clause: str, number: int, function: Function, told: ValuedNeed) -> list[Segment]:
     out = [
         Segment(clause, True),
         Segment(f"{layout.USE}{number}", True, True),

@@ -1,22 +1,77 @@
-"""A trained network as GGUF: every weight and the vocabulary.
-
-The network is a LLaMA, so llama.cpp runs it as it is. Needs no torch.
-"""
+"""Files of a finished training: weights, vocabulary and settings; their export as GGUF."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
+from toolsrv_lab.bench.report import machine
+from toolsrv_lab.card import library_versions
 from toolsrv_lab.extras import load
-from toolsrv_lab.nano.finished import WEIGHTS, read_about
 from toolsrv_lab.nano.network import Shape
-from toolsrv_lab.nano.vocabulary import BEGIN, END, MARKERS, SPECIAL, UNKNOWN, Vocabulary
+from toolsrv_lab.nano.rows import about_shards
+from toolsrv_lab.nano.vocabulary import (
+    BEGIN,
+    END,
+    MARKERS,
+    SPECIAL,
+    UNKNOWN,
+    VOCABULARY,
+    Vocabulary,
+)
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.convert.checkpoint import atomic_file
+
+WEIGHTS = "weights.safetensors"
+ABOUT = "training.json"
+
+_PACKAGES = ("torch", "numpy", "tokenizers", "safetensors")
+
+
+def finish(
+    out: Path,
+    network: Any,
+    vocabulary: Vocabulary,
+    files: Sequence[Path],
+    about: Mapping[str, Any],
+) -> Path:
+    """Write the files of a finished run, each whole or not at all; return that of the weights."""
+    vocabulary.save(out / VOCABULARY)
+    fresh = out / f".{WEIGHTS}.new"
+    tensors = {name: one.cpu() for name, one in network.state_dict().items()}
+    load("safetensors.torch").save_file(tensors, str(fresh))
+    fresh.replace(out / WEIGHTS)
+    here = machine()
+    whole = dict(about) | {
+        "machine": {key: here[key] for key in ("cpu", "cores")},
+        "versions": library_versions(*_PACKAGES),
+        "data": about_shards(files),
+    }
+    told = out / f".{ABOUT}.new"
+    told.write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
+    told.replace(out / ABOUT)
+    return out / WEIGHTS
+
+
+def read_about(run: Path) -> tuple[Shape, dict[str, Any]]:
+    """Return the shape and all that ``training.json`` says of a finished run; raises DataError."""
+    try:
+        about: dict[str, Any] = json.loads((run / ABOUT).read_text("utf-8"))
+        return Shape.model_validate(about["shape"]), about
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(
+            f"{str(run)!r} holds no finished training: {reason}",
+            hint="finish it with the command that began it: toolsrv lab train model --out of this "
+            "folder",
+        ) from error
+
 
 Floats = npt.NDArray[np.float32]
 

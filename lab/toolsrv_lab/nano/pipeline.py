@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.card import library_versions
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.nano.episodes import Row, Segment, Teacher
-from toolsrv_lab.nano.invented import Invented, document_words
+from toolsrv_lab.nano.needs import Invented, Needs, document_words
 from toolsrv_lab.nano.rows import SOURCES, Numbers, pack, write_shard
-from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.vocabulary import (
     VOCABULARY,
     Vocabulary,
@@ -30,8 +30,7 @@ from toolsrv_lab.nano.vocabulary import (
     read_vocabulary,
 )
 from toolsrv_lab.nano.world import World
-from toolsrv_lab.retrieval.neighbours import neighbours
-from toolsrv_lab.versions import versions
+from toolsrv_lab.retrieval.examples import neighbours
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import Encoder
@@ -155,7 +154,7 @@ def _note_sources(source: _Source, path: Path) -> None:
         "tools": len({(api.category, api.tool) for api in source.apis}),
         "tools_held_out": len(held),
         "sha256": hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest(),
-        "versions": versions("numpy", "tokenizers"),
+        "versions": library_versions("numpy", "tokenizers"),
     }
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_text(json.dumps(about, indent=2) + "\n", "utf-8")

@@ -1,29 +1,33 @@
-"""Train the ranker: LambdaMART over the signals of searches whose answers are known.
-
-LightGBM's lambdarank on (candidate, signals, needed or not) lists, one per query; then the trees
-become one ONNX tree ensemble, and a logistic fit on the same scores turns their sum into a
-probability. A share of the lists is repeated without vectors, so that the ranker also serves when
-words stand alone. Seeded.
-"""
+"""Training of the ranker: LambdaMART over signals of searches with known answers."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
 import json
+import random
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.extras import load
+from toolsrv_lab.instructions.compose import compose
+from toolsrv_lab.instructions.samples import groups
+from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.onnx_runtime import onnxruntime
 from toolsrv_registry.ranker import MODEL_FILE
-from toolsrv_registry.signals import SIGNALS, Floats
+from toolsrv_registry.registry import Registry
+from toolsrv_registry.search.recall import RecalledApis
+from toolsrv_registry.search.retriever import Retriever
+from toolsrv_registry.search.signals import SIGNALS, Floats
 
 NAME = "toolsrv-ranker"
 TREES = 250
@@ -197,3 +201,82 @@ def _add_tree(attributes: dict[str, list[Any]], tree: int, root: dict[str, Any])
         else:
             waiting += [(node["left_child"], left), (node["right_child"], right)]
             count += 2
+
+
+# So many of the ranker's lists come a second time without vectors.
+_BLIND_SHARE = 0.3
+
+Counted = Callable[[int, int], None]
+
+
+def ranker_lists(
+    retriever: Retriever, queries: Sequence[Query], *, seed: int = 0, weight: float = 1.0
+) -> Iterator[List]:
+    """Yield the judged candidates of each query, and of some a second time by words alone."""
+    rng = random.Random(seed)
+    for query in queries:
+        yield from _list(retriever.recall(query.query), query, weight)
+        if rng.random() < _BLIND_SHARE:
+            yield from _list(retriever.recall(query.query, words_only=True), query, weight / 2)
+
+
+def small_lists(*, rounds: int = 2, seed: int = 0, weight: float = 0.5) -> Iterator[List]:
+    """Yield lists of searches in the small catalog that ships.
+
+    Ranks and shares mean something else among 170 APIs than among thousands; a ranker that met
+    only large catalogs orders a small one worse than no ranker at all.
+    """
+    catalog = load_offline_catalog()
+    rng = random.Random(seed)
+    queries = [
+        Query(
+            query_id=str(at),
+            query=compose(members, rng).text,
+            relevant=tuple(Named(id=one.id) for one in members),
+        )
+        for at, members in enumerate(groups(catalog.apis, rounds, rng))
+    ]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Registry.open(Path(folder), [catalog]) as registry,
+    ):
+        registry.ensure_index()
+        yield from ranker_lists(registry.retriever, queries, seed=seed, weight=weight)
+
+
+def service_lists(
+    apis: Sequence[Api],
+    queries: Sequence[Query],
+    *,
+    counted: Counted | None = None,
+    seed: int = 0,
+    weight: float = 0.5,
+) -> Iterator[List]:
+    """Yield lists of searches among the operations of many services.
+
+    Documents of real services differ in style from ToolBench's, and their APIs are named by ids: a
+    ranker that met only the latter costs points there.
+    """
+    tools: dict[tuple[str, str], list[Api]] = defaultdict(list)
+    for api in apis:
+        tools[api.category, api.tool].append(api)
+    catalog = Catalog(
+        name="services",
+        tools=tuple(
+            Tool(category=category, name=name, apis=tuple(found))
+            for (category, name), found in tools.items()
+        ),
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Registry.open(Path(folder), [catalog]) as registry,
+    ):
+        registry.ensure_index(counted)
+        yield from ranker_lists(registry.retriever, queries, seed=seed, weight=weight)
+
+
+def _list(recalled: RecalledApis, query: Query, weight: float) -> Iterator[List]:
+    wanted, places = set(query.relevant_ids), recalled.judged.places
+    if len(places):
+        needed = np.asarray([recalled.lexicon.ids[at] in wanted for at in places])
+        yield List(recalled.judged.signals, needed, weight)

@@ -1,31 +1,226 @@
-"""The encoder's training in a folder: checkpoints, and a sentence-transformers folder at the end.
-
-The training itself is ``contrastive``, which runs on its own too, on a machine with nothing of toolsrv;
-``export_pairs`` writes what it reads there, and ``model_folder`` takes what comes back.
-
-A checkpoint is written every two minutes, whole or not at all; a run that is started again with the same
-settings and data goes on from it.
-"""
+"""Training of the sentence encoder: material, pairs as numbers, checkpoints, model folder."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolsrv_lab.checkpoints import SAVE_SECONDS, read_checkpoint, write_checkpoint, written
+import numpy as np
+
+from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.extras import load
-from toolsrv_lab.memory import keep_freed_memory
+from toolsrv_lab.instructions import requests as services
+from toolsrv_lab.instructions import writer
+from toolsrv_lab.instructions.errands import errands, spoken, written
+from toolsrv_lab.instructions.requests import requests
 from toolsrv_lab.retrieval.contrastive.options import Options
-from toolsrv_lab.retrieval.contrastive.pairs import Pairs
-from toolsrv_lab.retrieval.encoder_data import MAX_TOKENS
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_lab.retrieval.contrastive.pairs import MOST_RELEVANT, Ids, Pairs, Texts
+from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_lab.training_runs import (
+    SAVE_SECONDS,
+    keep_freed_memory,
+    read_checkpoint,
+    write_checkpoint,
+    write_whole,
+)
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import document_text
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv_lab.retrieval.contrastive.files import Base
     from toolsrv_lab.retrieval.contrastive.mining import Counted
-    from toolsrv_lab.retrieval.contrastive.training import Progress
+    from toolsrv_lab.retrieval.contrastive.training import Progress as StepProgress
+
+Progress = Callable[[int, int], None]
+
+HELD_OUT = 0.1
+"""Share of the tools of imported catalogs whose documents no encoder learns from."""
+MAX_TOKENS = 80
+DOCUMENT_CHARACTERS = 360
+_TOKENISER = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Documents, and the queries that they serve."""
+
+    apis: tuple[Api, ...]
+    queries: tuple[Query, ...]
+
+
+def material(
+    apis: Iterable[Api],
+    more: Iterable[Query] = (),
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Material:
+    """Return all that the encoder learns from; nothing that is held out is in it.
+
+    Documents are those of ``apis``, of the catalog that ships and, with ``folder`` (see
+    ``read_services``), of services; queries the needs, requests and errands that come with the
+    laboratory, the requests to services, and ``more`` (instructions). ``progress`` is told how many of the
+    services' documents are read. Raises NotFoundError where ``folder`` has none of them.
+    """
+    ours = load_offline_catalog().apis
+    own = {api.id for api in ours}
+    found = [*ours]
+    found += [one for one in apis if one.id not in own and not writer.is_held_out(one, HELD_OUT)]
+    queries = [*_comes_with_the_laboratory(), *more]
+    if folder is not None:
+        operations, asked = services.read_services(folder, progress=progress)
+        found += [
+            one
+            for one in operations
+            if not services.is_held_out_document(services.document_of(one.id))
+        ]
+        queries += [one for one in asked if not services.is_held_out(one)]
+    return Material(tuple({one.id: one for one in found}.values()), tuple(queries))
+
+
+def make_pairs(learnt: Material, base: Path) -> Pairs:
+    """Return the material as token ids of the tokeniser in ``base``.
+
+    Raises DataError when no query names a document, NotFoundError where the tokeniser is missing.
+    """
+    documents = _documents(learnt.apis)
+    texts = _Texts()
+    for query in learnt.queries:
+        _add(query, documents.places, texts)
+    if not texts.needs:
+        raise DataError(
+            "no query of the training names an API of the catalogs",
+            hint="import the catalog that they are about: toolsrv catalog pull toolbench",
+        )
+    return Pairs(
+        documents=_tokens(documents.texts, base),
+        texts=_tokens(list(texts.numbers), base),
+        groups=np.asarray(documents.groups, np.int32),
+        needs=_table(texts.needs),
+        wholes=_table(texts.wholes),
+        relevant=_relevant(texts),
+    )
+
+
+def _comes_with_the_laboratory() -> Iterator[Query]:
+    for api_id, needs in written().items():
+        for need in needs:
+            yield _query(spoken(need), [(api_id, spoken(need))])
+    for request in requests():
+        yield _query(request.text, request.needs.items())
+    for errand in errands():
+        words: dict[str, str] = {}
+        for step in errand.steps:
+            if step.api:
+                words.setdefault(step.api, step.words)
+        yield _query(errand.task, words.items())
+
+
+def _query(text: str, needs: Iterable[tuple[str, str]]) -> Query:
+    pairs = tuple(needs)
+    return Query(
+        query_id="",
+        query=text,
+        relevant=tuple(Named(id=api_id) for api_id, _ in pairs),
+        needs=tuple(words for _, words in pairs),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """Distinct texts, the number of each one's service, and API id -> place."""
+
+    texts: list[str]
+    groups: list[int]
+    places: dict[str, int]
+
+
+def _documents(apis: Sequence[Api]) -> _Documents:
+    numbers: dict[str, int] = {}
+    groups: dict[str, int] = {}
+    found = _Documents([], [], {})
+    for api in apis:
+        text = document_text(api)[:DOCUMENT_CHARACTERS]
+        if text not in numbers:
+            numbers[text] = len(found.texts)
+            found.texts.append(text)
+            # Titles of services' documents are not distinct.
+            name = services.document_of(api.id) if api.id.startswith("service/") else ""
+            name = name or f"{api.category}/{api.tool}"
+            found.groups.append(groups.setdefault(name, len(groups)))
+        found.places[api.id] = numbers[text]
+    return found
+
+
+@dataclass(slots=True)
+class _Texts:
+    """Text -> number, the pairs of numbers and documents, and all that each text needs."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    needs: set[tuple[int, int]] = field(default_factory=set)
+    wholes: set[tuple[int, int]] = field(default_factory=set)
+    relevant: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def number(self, text: str, relevant: Iterable[int]) -> int:
+        """Return the number of a text, whose documents include ``relevant``."""
+        at = self.numbers.setdefault(" ".join(text.split()), len(self.numbers))
+        self.relevant[at].update(relevant)
+        return at
+
+
+def _add(query: Query, places: dict[str, int], texts: _Texts) -> None:
+    ids = query.relevant_ids
+    known = {places[one] for one in ids if one in places}
+    if not known:
+        return
+    told = [
+        (texts.number(words, known), places[one.id])
+        for one, words in zip(query.relevant, query.needs, strict=bool(query.needs))
+        if one.id in places
+    ]
+    texts.needs.update(told)
+    if not query.needs:
+        texts.needs.update((texts.number(query.query, known), place) for place in known)
+    elif all(one in places for one in ids):
+        whole = texts.number(query.query, known)
+        if all(whole != number for number, _ in told):
+            texts.wholes.update((whole, place) for place in known)
+
+
+def _relevant(texts: _Texts) -> Ids:
+    """Return what each text needs, first what it is paired with."""
+    own: dict[int, dict[int, None]] = defaultdict(dict)
+    for number, place in sorted(texts.needs | texts.wholes):
+        own[number][place] = None
+    found = np.full((len(texts.numbers), MOST_RELEVANT), -1, np.int32)
+    for number, places in texts.relevant.items():
+        ordered = [*dict.fromkeys([*own[number], *sorted(places)])][:MOST_RELEVANT]
+        found[number, : len(ordered)] = ordered
+    return found
+
+
+def _table(pairs: set[tuple[int, int]]) -> Ids:
+    return np.asarray(sorted(pairs), np.int32).reshape(-1, 2)
+
+
+def _tokens(texts: list[str], base: Path) -> Texts:
+    path = base / _TOKENISER
+    if not path.is_file():
+        raise NotFoundError(
+            f"{str(base)!r} has no {_TOKENISER}", hint="name a sentence-transformers folder"
+        )
+    tokeniser = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
+    tokeniser.no_padding()
+    tokeniser.enable_truncation(MAX_TOKENS)
+    return Texts.of([one.ids for one in tokeniser.encode_batch(texts)])
+
 
 MODEL = "model"
 
@@ -41,7 +236,7 @@ def train(
     pairs: Pairs,
     options: Options,
     *,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
     counted: Counted | None = None,
     save_seconds: float = SAVE_SECONDS,
 ) -> Path:
@@ -77,7 +272,7 @@ def train(
             f"batches of {options.batch_size} are too large for this device's memory",
             hint="give a smaller --batch-size",
         ) from error
-    with written(out):
+    with write_whole(out):
         (out / "training.json").write_text(json.dumps(trained.about, indent=2) + "\n", "utf-8")
         return _assemble(trained.tensors, base, out)
 
@@ -88,7 +283,7 @@ def export_pairs(folder: Path, base: Path, pairs: Pairs) -> None:
     Raises DataError where there is no room, UsageError where ``base`` is no BERT.
     """
     files = _contrastive("files")
-    with written(folder):
+    with write_whole(folder):
         folder.mkdir(parents=True, exist_ok=True)
         files.write_pairs(folder, pairs)
         files.write_weights(folder, _read_base(base))

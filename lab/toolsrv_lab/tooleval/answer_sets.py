@@ -1,25 +1,103 @@
-"""Answers as ToolEval judges them, read from every kind of file that holds them.
-
-One file: an answer file of ToolBench, StableToolBench or ``--save-answer``, or ToolEval's converted
-form (query id → query, available_tools, answer). A folder of such files: answer files make one set,
-each converted file is a set of its own. ``Judged`` is one answer, its steps in a line.
-"""
+"""Answers as ToolEval judges them (spec: formats 8.1), read from every kind of file."""
 
 from __future__ import annotations
 
 import ast
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.tooleval.form import tooleval_form
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.functions import FINISH
 from toolsrv_runtime.files import read_file
-from toolsrv_runtime.toolbench.answer_files import parse_answer
+from toolsrv_runtime.toolbench.answer_files import (
+    Answer,
+    AnswerConversation,
+    AnswerNode,
+    DfsAnswer,
+    parse_answer,
+)
+
+SEED = 42
+
+Step = dict[str, Any]
+"""``role`` and ``message``."""
+
+
+def tooleval_form(answer: Answer, method: str, *, seed: int = SEED) -> dict[str, Any]:
+    """Return ``query``, ``available_tools`` and ``answer`` of a file; ``method`` is its name's.
+
+    ``total_steps`` counts the system and the user step too.
+    """
+    generation = answer.answer_generation
+    if generation.valid_data and generation.train_messages:
+        steps = list(_said(generation.train_messages[-1]))
+    else:
+        steps = list(_walked(_drawn(answer, random.Random(seed))))
+    steps = [_form_step("system", ""), _form_step("user", ""), *steps]
+    details: list[Step] = []
+    for step in reversed(steps):
+        details = [{**step, "next": details}]
+    return {
+        "query": generation.query,
+        "available_tools": list(generation.function),
+        "answer": {
+            "method": method,
+            "total_steps": len(steps),
+            "final_answer": generation.final_answer,
+            "answer_details": details,
+        },
+    }
+
+
+def _form_step(role: str, message: Any) -> Step:
+    return {"role": role, "message": message}
+
+
+def _tool(name: str, arguments: str, response: str) -> Step:
+    shown = "" if name == FINISH else response
+    return _form_step("tool", {"name": name, "arguments": arguments, "response": shown})
+
+
+def _said(conversation: AnswerConversation) -> Iterator[Step]:
+    """Yield the steps of a conversation; the calls of one reply are answered in their order."""
+    for at, message in enumerate(conversation[2:], start=3):
+        if message.role != "assistant":
+            continue
+        if not message.calls:
+            yield _form_step("assistant", message.content or "")
+        for place, call in enumerate(message.calls, start=at):
+            after = conversation[place] if place < len(conversation) else None
+            answered = after is not None and after.role in ("function", "tool")
+            yield _tool(
+                call.name, call.arguments, (after.content or "") if answered and after else ""
+            )
+
+
+def _drawn(answer: Answer, rng: random.Random) -> Sequence[AnswerNode]:
+    """Return the nodes of one try, or of one walk down the tree."""
+    if not isinstance(answer, DfsAnswer):
+        return rng.choice(answer.trys).chain if answer.trys else ()
+    found, node = [], answer.tree.tree
+    while node.children:
+        node = rng.choice(node.children)
+        found.append(node)
+    return found
+
+
+def _walked(nodes: Sequence[AnswerNode]) -> Iterator[Step]:
+    for at, node in enumerate(nodes):
+        if node.node_type == "Thought":
+            yield _form_step("assistant", node.description)
+        elif node.node_type == "Action":
+            below = nodes[at + 1] if at + 1 < len(nodes) else None
+            if below is not None and below.node_type == "Action Input":
+                yield _tool(node.description, below.description, below.observation)
+
 
 MOST_BYTES = 512 * 1024 * 1024
 _HINT = (

@@ -18,7 +18,7 @@ from toolsrv_lab.tooleval.verdicts import AnswerStatus, TaskStatus, empty_answer
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FINISH, Function, parameter_keys
-from toolsrv_registry.matcher import Asked, Matcher
+from toolsrv_registry.matcher import Matcher, MatchRequest
 from toolsrv_runtime.agent.coverage import UNSERVED_LOG_ODDS, find_subtasks
 from toolsrv_runtime.evidence.tracing import Traced, trace
 
@@ -68,7 +68,9 @@ class RulesJudge:
 
     def check_task_solvable(self, answer: Judged, at: int) -> TaskStatus:  # noqa: ARG002 - the port
         """Return whether the matcher finds a function for any of the query."""
-        matches = self._matcher.match(Asked(answer.query), [one.api for one in _functions(answer)])
+        matches = self._matcher.match(
+            MatchRequest(answer.query), [one.api for one in _functions(answer)]
+        )
         return (
             "Solvable" if any(one.serves >= UNSERVED_LOG_ODDS for one in matches) else "Unsolvable"
         )

@@ -27,8 +27,7 @@ from toolsrv_lab.training_data.compact import (
     path_to_end,
     words_of,
 )
-from toolsrv_lab.training_data.convert import LeftOut, Progress, answer_files
-from toolsrv_lab.training_data.instances import PARTIAL
+from toolsrv_lab.training_data.convert import PARTIAL, LeftOut, Progress, answer_files
 from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_registry.functions import FINISH
 from toolsrv_runtime.outcome import TreeNode

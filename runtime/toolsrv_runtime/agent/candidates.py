@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
+from toolsrv_registry.search.clauses import clauses
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.options import EarlierRun
 from toolsrv_runtime.outcome import Searched
@@ -56,7 +56,7 @@ class RetrievedApi(Protocol):
         """The part of the text that it fits best."""
 
 
-MatchFunction = Callable[[Asked, Sequence[Api]], Sequence[Match]]
+MatchFunction = Callable[[MatchRequest, Sequence[Api]], Sequence[Match]]
 FoundT = TypeVar("FoundT", bound=RetrievedApi)
 
 
@@ -111,13 +111,13 @@ class ApiRetriever(Protocol):
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> RetrievedApis:
         """Return the APIs that fit ``text``, best first."""
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """Return whether each API serves a clause, and which words are its values.
 
         Empty where the matcher cannot be used.
@@ -132,7 +132,7 @@ def rerank(hits: Sequence[FoundT], text: str, match: MatchFunction) -> list[Rank
     shorter one. A solve and a search by hand both order their hits with it. Where the matcher
     cannot be used all stays as it is.
     """
-    matches = match(Asked(text), [hit.api for hit in hits[:MOST_RERANKED]])
+    matches = match(MatchRequest(text), [hit.api for hit in hits[:MOST_RERANKED]])
     if len(matches) < len(hits[:MOST_RERANKED]):
         return [Ranked(hit, hit.score) for hit in hits]
     read = [
@@ -154,7 +154,7 @@ def rerank_by_matcher(hits: Sequence[FoundT], text: str, match: MatchFunction) -
 
     The others keep their order, and so do all where the matcher cannot be used.
     """
-    matches = match(Asked(text), [hit.api for hit in hits])
+    matches = match(MatchRequest(text), [hit.api for hit in hits])
     needed = {
         hit.api.id: one.serves
         for hit, one in zip(hits, matches, strict=False)

@@ -22,7 +22,7 @@ import numpy as np
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Fact, Match, Slot, Span
+from toolsrv_registry.matcher import Fact, Match, MatchRequest, Slot, Span
 from toolsrv_runtime.contract.format import FINISH, Action, Reranker, Step
 from toolsrv_runtime.contract.hints import MadeCall, NoHints
 from toolsrv_runtime.values import facts
@@ -78,7 +78,7 @@ class Subtask:
 class HasMatcher(Protocol):
     """Who has the matcher: a retriever, or the matcher alone."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """See ``Reranker.match``."""
 
 
@@ -91,7 +91,7 @@ def find_subtasks(
     countries have Peru's currency" the first call tells the currency. None where the matcher is
     silent.
     """
-    matches = prior.match(Asked(task), [one.api for one in functions])
+    matches = prior.match(MatchRequest(task), [one.api for one in functions])
     found: list[tuple[float, int, int, list[str]]] = []
     behind: list[Subtask] = []
     ranked = sorted(zip(functions, matches, strict=False), key=lambda pair: -pair[1].serves)
@@ -122,7 +122,7 @@ def shortlist(task: str, functions: Sequence[Function], prior: Reranker) -> tupl
     Of eight candidates three are left, and with them all calls that 92 % of 156 tasks need; the
     retriever's first five have those of 83 %.
     """
-    matches = prior.match(Asked(task), [one.api for one in functions])
+    matches = prior.match(MatchRequest(task), [one.api for one in functions])
     if len(matches) < len(functions):
         return tuple(functions)
     ranked = sorted(zip(functions, matches, strict=True), key=lambda pair: -pair[1].serves)
@@ -139,14 +139,14 @@ def is_unserved(task: str, functions: Sequence[Function], prior: Reranker, *, fi
     ``fits``: the retriever finds something near the task. Where it does not, it is enough that the
     matcher needs nothing.
     """
-    matches = prior.match(Asked(task), [one.api for one in functions])
+    matches = prior.match(MatchRequest(task), [one.api for one in functions])
     least = UNSERVED_LOG_ODDS if fits else NEEDED_LOG_ODDS
     return bool(matches) and all(one.serves < least for one in matches)
 
 
 def has_matcher(task: str, functions: Sequence[Function], prior: Reranker) -> bool:
     """Whether the matcher can be used."""
-    return bool(prior.match(Asked(task), [one.api for one in functions[:1]]))
+    return bool(prior.match(MatchRequest(task), [one.api for one in functions[:1]]))
 
 
 def open_subtasks(
@@ -294,7 +294,7 @@ class ArgumentReader:
         return "\n".join(lines)
 
     def _match(self, need: Subtask, function: Function) -> Match | None:
-        asked = Asked(self._task, (need.begin, need.end), self._facts)
+        asked = MatchRequest(self._task, (need.begin, need.end), self._facts)
         return next(iter(self._prior.match(asked, [function.api])), None)
 
     def _shared_out(self, slots: Mapping[str, Slot]) -> dict[str, str]:

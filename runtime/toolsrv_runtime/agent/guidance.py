@@ -27,7 +27,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.agent import coverage, prompts
 from toolsrv_runtime.agent.coverage import EXCLUDED_LOG_ODDS, NEEDED_LOG_ODDS
 from toolsrv_runtime.agent.prompts import describe_parameter
@@ -137,7 +137,9 @@ def contradicted_arguments(
         for key, parameter in function.parameters.items()
         if key in arguments and not _is_choice(parameter) and not is_traced(arguments[key], held)
     }
-    match = next(iter(prior.match(Asked(held.task), [function.api])), None) if suspects else None
+    match = (
+        next(iter(prior.match(MatchRequest(held.task), [function.api])), None) if suspects else None
+    )
     if match is None:
         return {}
     required = {one.name for one in function.api.required}
@@ -214,7 +216,7 @@ def supplying_functions(view: History, move: Action, prior: Reranker) -> tuple[s
     """
     served = {step.move.function for step in view.path if step.ok}
     others = [one for one in view.functions if one.name not in {*served, move.function}]
-    matches = prior.match(Asked(view.task), [one.api for one in others])
+    matches = prior.match(MatchRequest(view.task), [one.api for one in others])
     return tuple(
         one.name
         for one, match in zip(others, matches, strict=False)
@@ -224,7 +226,7 @@ def supplying_functions(view: History, move: Action, prior: Reranker) -> tuple[s
 
 def _readings(api: Api, held: KnownTexts, prior: Reranker) -> Iterator[Match]:
     """Yield what the matcher says of an API: by the whole task, then by its clause and the facts."""
-    whole = next(iter(prior.match(Asked(held.task), [api])), None)
+    whole = next(iter(prior.match(MatchRequest(held.task), [api])), None)
     if whole is None:
         return
     yield whole
@@ -232,7 +234,9 @@ def _readings(api: Api, held: KnownTexts, prior: Reranker) -> Iterator[Match]:
     if held.responses and spans and not spans[0].source:
         found = [fact for one in held.responses for fact in facts(one, limit=FACT_CHARACTERS)]
         clause = (spans[0].begin, spans[0].end)
-        yield from prior.match(Asked(held.task, clause, tuple(found[:MOST_FACTS_READ])), [api])
+        yield from prior.match(
+            MatchRequest(held.task, clause, tuple(found[:MOST_FACTS_READ])), [api]
+        )
 
 
 def _is_nowhere(match: Match, name: str) -> bool:
@@ -341,11 +345,11 @@ def is_small_talk(
 
     ``fits``: the retriever finds something near the task.
     """
-    talk = prior.match(Asked(task), SMALL_TALK)
+    talk = prior.match(MatchRequest(task), SMALL_TALK)
     if not talk:
         return False
     best = max(one.serves for one in talk)
-    offered = prior.match(Asked(task), [one.api for one in functions])
+    offered = prior.match(MatchRequest(task), [one.api for one in functions])
     if not fits:
         return best >= SMALL_TALK_LOG_ODDS_NO_HITS and all(
             one.serves < max(best, FUNCTION_LOG_ODDS_NO_HITS) for one in offered

@@ -17,7 +17,7 @@ import httpx
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, ToolsrvError
-from toolsrv_registry.terms import Terms
+from toolsrv_registry.storage.entries import Terms
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import credentials
 from toolsrv_runtime.calls.authenticated import (

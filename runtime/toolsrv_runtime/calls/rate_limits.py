@@ -23,8 +23,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Self
 
-from toolsrv_registry.database import Database
 from toolsrv_registry.errors import ToolsrvError, UsageError
+from toolsrv_registry.storage.database import Database
 from toolsrv_runtime.calls.policy import PolicyRule, canonical_host
 from toolsrv_runtime.errors import PolicyError
 

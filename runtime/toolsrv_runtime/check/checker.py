@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import BusyError, ToolsrvError
-from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 from toolsrv_runtime.calls.rate_limits import LONGEST_PAUSE_S, RateLimiter, pause_seconds
 from toolsrv_runtime.check.plan import CheckItem
 from toolsrv_runtime.check.replies import SLOW_SECONDS, ApiReply, Backend, judge
@@ -41,7 +41,7 @@ class CheckProgress:
     done: int = 0
     busiest: int = 0
     seconds: float = 0.0
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    verdicts: Counter[HealthStatus] = field(default_factory=Counter)
     standings: Counter[str] = field(default_factory=Counter)
 
     def add(self, entry: HealthEntry) -> None:
@@ -273,7 +273,7 @@ class Checker:
         )
         if reply.source == "recorded":  # would say the same again
             self._conclude(item, verdict, reply)
-        elif verdict is Verdict.RATE_LIMITED:
+        elif verdict is HealthStatus.RATE_LIMITED:
             self._pause(job, verdict, reply)
         elif _may_pass(verdict, reply.status) and job.calls - job.busy < rules.tries:
             self._again(job, first=False)
@@ -282,7 +282,7 @@ class Checker:
         if len(self._unsaved) >= BATCH:
             await self._save_quietly()
 
-    def _pause(self, job: _Job, verdict: Verdict, reply: ApiReply) -> None:
+    def _pause(self, job: _Job, verdict: HealthStatus, reply: ApiReply) -> None:
         """Leave the host alone for as long as it asks; give it up for now when that is long."""
         host = job.item.host
         seconds = pause_seconds(reply.headers, job.busy, datetime.now(UTC))
@@ -294,7 +294,7 @@ class Checker:
         self._conclude(job.item, verdict, reply)
         self._set_aside(host, f"{host} is called too often just now")
 
-    def _conclude(self, item: CheckItem, verdict: Verdict, reply: ApiReply) -> None:
+    def _conclude(self, item: CheckItem, verdict: HealthStatus, reply: ApiReply) -> None:
         entry = HealthEntry(
             api_id=item.api.id,
             content_hash=item.content_hash,
@@ -361,11 +361,13 @@ class Checker:
                 raise
 
 
-def _may_pass(verdict: Verdict, status: int) -> bool:
-    return verdict in _PASSING or (verdict is Verdict.HTTP_ERROR and status >= 500)
+def _may_pass(verdict: HealthStatus, status: int) -> bool:
+    return verdict in _PASSING or (verdict is HealthStatus.HTTP_ERROR and status >= 500)
 
 
-_PASSING = frozenset({Verdict.SLOW, Verdict.TIMED_OUT, Verdict.UNREACHABLE, Verdict.BROKEN})
+_PASSING = frozenset(
+    {HealthStatus.SLOW, HealthStatus.TIMED_OUT, HealthStatus.UNREACHABLE, HealthStatus.BROKEN}
+)
 
 
 def excerpt(reply: ApiReply) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from toolsrv_registry import documents
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
-from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
 from toolsrv_runtime.check.replies import host_of
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -242,6 +242,6 @@ def _item(api: Api, refuses: Callable[[Api], str]) -> CheckItem | str:
 
 
 def _recent(entry: HealthEntry | None, since: str) -> bool:
-    if entry is None or entry.verdict is Verdict.RATE_LIMITED:
+    if entry is None or entry.verdict is HealthStatus.RATE_LIMITED:
         return False
     return entry.checked_at > since

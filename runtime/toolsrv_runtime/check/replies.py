@@ -20,7 +20,7 @@ import httpx
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
-from toolsrv_registry.health import Verdict
+from toolsrv_registry.storage.health import HealthStatus
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.rate_limits import CallUsage
@@ -89,7 +89,7 @@ def judge(
     failure: Failure = "",
     method: str = "GET",
     slow: float = SLOW_SECONDS,
-) -> Verdict:
+) -> HealthStatus:
     """Return what a reply says about the API.
 
     Args:
@@ -102,58 +102,60 @@ def judge(
         slow: seconds beyond which a good reply counts as slow.
     """
     if failure:
-        return Verdict(failure)
+        return HealthStatus(failure)
     if not 200 <= status < 300:
         return _of_status(status, body)
     if method.upper() != "HEAD":
         found = _of_body(headers.get("content-type", "").lower(), body)
-        if found not in {Verdict.OK, Verdict.NOT_JSON}:
+        if found not in {HealthStatus.OK, HealthStatus.NOT_JSON}:
             return found
     else:
-        found = Verdict.OK
-    return Verdict.SLOW if latency > slow else found
+        found = HealthStatus.OK
+    return HealthStatus.SLOW if latency > slow else found
 
 
-def _of_status(status: int, body: Any) -> Verdict:
+def _of_status(status: int, body: Any) -> HealthStatus:
     if status < 100 or status > 599:
-        return Verdict.BROKEN
+        return HealthStatus.BROKEN
     text = error_message(body)
     if status == 429 or (400 <= status < 500 and _RATE.search(text)):
-        return Verdict.RATE_LIMITED
+        return HealthStatus.RATE_LIMITED
     if status == 402 or (status in {401, 403} and _SUBSCRIBE.search(text)):
-        return Verdict.NOT_SUBSCRIBED
+        return HealthStatus.NOT_SUBSCRIBED
     if status in {401, 403, 407}:
-        return Verdict.UNAUTHORIZED
+        return HealthStatus.UNAUTHORIZED
     if status == 408:
-        return Verdict.TIMED_OUT
-    return Verdict.BAD_REQUEST if status in _BAD_REQUESTS else Verdict.HTTP_ERROR
+        return HealthStatus.TIMED_OUT
+    return HealthStatus.BAD_REQUEST if status in _BAD_REQUESTS else HealthStatus.HTTP_ERROR
 
 
-def _of_body(kind: str, body: Any) -> Verdict:
+def _of_body(kind: str, body: Any) -> HealthStatus:
     if isinstance(body, str):
         return _of_text(kind, body)
     if body in (None, [], {}):
-        return Verdict.NO_DATA
-    return _labelled(error_message(body)) if only_error(body) else Verdict.OK
+        return HealthStatus.NO_DATA
+    return _labelled(error_message(body)) if only_error(body) else HealthStatus.OK
 
 
-def _of_text(kind: str, text: str) -> Verdict:
+def _of_text(kind: str, text: str) -> HealthStatus:
     head = text[:_TEXT_LIMIT].strip()
     if not head and not text.strip():
-        return Verdict.EMPTY
+        return HealthStatus.EMPTY
     if _HTML.match(head) or ("html" in kind and head.startswith("<")):
-        return Verdict.HTML
+        return HealthStatus.HTML
     if len(text) <= _MESSAGE_LIMIT and _complains(head):
         return _labelled(head)
-    return Verdict.OK if "json" in kind and len(text) <= _MESSAGE_LIMIT else Verdict.NOT_JSON
+    return (
+        HealthStatus.OK if "json" in kind and len(text) <= _MESSAGE_LIMIT else HealthStatus.NOT_JSON
+    )
 
 
-def _labelled(text: str) -> Verdict:
+def _labelled(text: str) -> HealthStatus:
     if _SUBSCRIBE.search(text):
-        return Verdict.NOT_SUBSCRIBED
+        return HealthStatus.NOT_SUBSCRIBED
     if _RATE.search(text):
-        return Verdict.RATE_LIMITED
-    return Verdict.UNAUTHORIZED if _UNAUTHORIZED.search(text) else Verdict.ERROR_TEXT
+        return HealthStatus.RATE_LIMITED
+    return HealthStatus.UNAUTHORIZED if _UNAUTHORIZED.search(text) else HealthStatus.ERROR_TEXT
 
 
 def _complains(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.contract.hints import Question
 from toolsrv_runtime.contract.models import Completion, OptionScores, Prompt
 from toolsrv_runtime.stop import Stop
@@ -25,13 +25,13 @@ FINISH = "Finish"
 class Reranker(Protocol):
     """Scores of APIs for a piece of text."""
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """Return whether each API serves a clause, and which words are its values.
 
         Empty where the matcher cannot be used.

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolsrv_registry.api import Parameter
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.reading import grounding
@@ -62,7 +62,7 @@ def bridge(scene: Scene, prior: Reranker) -> Crossing | None:
     offers = [one for one in scene.offers if one.function.name not in called]
     found: list[tuple[float, Crossing]] = []
     for question in questions(scene):
-        matches = prior.match(Asked(question), [one.function.api for one in offers])
+        matches = prior.match(MatchRequest(question), [one.function.api for one in offers])
         for offer, match in zip(offers, matches, strict=False):
             key = taker(offer, match, question, value)
             if key and match.serves >= SURE:

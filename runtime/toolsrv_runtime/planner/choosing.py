@@ -5,7 +5,7 @@ Pure but for these three.
 
 from __future__ import annotations
 
-from toolsrv_registry.matcher import Asked
+from toolsrv_registry.matcher import MatchRequest
 from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner import layout
 from toolsrv_runtime.planner.calculating import calculator, is_down
@@ -91,7 +91,7 @@ def choose(
     if sums in [offer for offer, _ in open_]:
         return sums
     apis = [offer.function.api for offer in offers]
-    found = prior.match(Asked(scene.task), apis) if prior else ()
+    found = prior.match(MatchRequest(scene.task), apis) if prior else ()
     whole = {api.id: match.serves for api, match in zip(apis, found, strict=False)}
     around = Matched(scene, scene.sources(part).context, prior)
     *scores, nothing = turn.score(
@@ -115,8 +115,8 @@ def _fit(part: str, scene: Scene, prior: Reranker | None) -> list[float]:
     if prior is None:
         return [NOTHING_PRIOR] * len(apis)
     sources = scene.sources(part)
-    own, around = prior.affinity(part, apis), prior.affinity(scene.task, apis)
-    like = prior.likeness(part, apis)
+    own, around = prior.scores(part, apis), prior.scores(scene.task, apis)
+    like = prior.similarities(part, apis)
     return [
         (NEED_SHARE * o + (1 - NEED_SHARE) * a) * (FAR if grounding.borrows(api, sources) else 1.0)
         + TIE * min(grounding.ties(api, sources), MOST_TIES)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from toolsrv_registry.matcher import Asked
+from toolsrv_registry.matcher import MatchRequest
 from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner.bridging import SURE, Crossing, taker
 from toolsrv_runtime.planner.scene import Scene
@@ -105,7 +105,7 @@ def read(scene: Scene, prior: Reranker) -> Crossing | None:
         forms = (sign, sign.lstrip("+"))
         if not given.isdisjoint(forms):
             continue
-        matches = prior.match(Asked(question), [one.function.api for one in scene.offers])
+        matches = prior.match(MatchRequest(question), [one.function.api for one in scene.offers])
         found = [
             (match.serves, Crossing(sign, offer, {key: value}))
             for offer, match in zip(scene.offers, matches, strict=False)

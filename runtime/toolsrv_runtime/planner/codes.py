@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from toolsrv_registry.api import Parameter
-from toolsrv_registry.matcher import Asked, Span
+from toolsrv_registry.matcher import MatchRequest, Span
 from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.bridging import SURE, Crossing, taker
 from toolsrv_runtime.planner.matched import holds
@@ -100,7 +100,7 @@ def _meant(
 ) -> tuple[str, Names] | None:
     """Return the words that ask for a function, and the names in them, were these codes."""
     api, task = offer.function.api, scene.task
-    match = next(iter(prior.match(Asked(task), [api])), None)
+    match = next(iter(prior.match(MatchRequest(task), [api])), None)
     if match is None:
         return None
     spans: dict[str, Span] = {}
@@ -113,7 +113,7 @@ def _meant(
     text = task
     for key, one in sorted(spans.items(), key=lambda item: -item[1].begin):
         text = f"{text[: one.begin]}{examples[key]}{text[one.end :]}"
-    told = next(iter(prior.match(Asked(text), [api])), None)
+    told = next(iter(prior.match(MatchRequest(text), [api])), None)
     if told is None or told.serves < MEANT:
         return None
     names = {key: task[one.begin : one.end].strip(_EDGES) for key, one in spans.items()}
@@ -125,7 +125,7 @@ def _lookup(name: str, wanted: str, scene: Scene, prior: Reranker) -> Crossing |
     """Return the call that tells what of some kind a name has; None where none does, or did not."""
     best: tuple[float, Crossing] | None = None
     for question in (f"Which {wanted} does {name} have?", f"What is the {wanted} of {name}?"):
-        matches = prior.match(Asked(question), [one.function.api for one in scene.offers])
+        matches = prior.match(MatchRequest(question), [one.function.api for one in scene.offers])
         for offer, match in zip(scene.offers, matches, strict=False):
             key = taker(offer, match, question, name)
             if key and match.serves >= SURE and (best is None or match.serves > best[0]):

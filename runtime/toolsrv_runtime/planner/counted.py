@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from toolsrv_registry.matcher import Asked
+from toolsrv_registry.matcher import MatchRequest
 from toolsrv_runtime.contract.format import Action, Reranker
 from toolsrv_runtime.planner.bridging import SURE
 from toolsrv_runtime.planner.filling import Filling
@@ -100,7 +100,9 @@ def _feast(
 ) -> Action | None:
     """Return the call that tells when the feast is, filled from the question for that."""
     alone = replace(scene, task=counted.question, path=(), attempts=(), seen=())
-    matches = prior.match(Asked(counted.question), [one.function.api for one in scene.offers])
+    matches = prior.match(
+        MatchRequest(counted.question), [one.function.api for one in scene.offers]
+    )
     ranked = sorted(
         zip(scene.offers, matches, strict=False), key=lambda one: one[1].serves, reverse=True
     )

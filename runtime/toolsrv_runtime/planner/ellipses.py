@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Slot
+from toolsrv_registry.matcher import MatchRequest, Slot
 from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.reading import cues, spelling
 from toolsrv_runtime.planner.reading.mentions import spelled
@@ -153,7 +153,7 @@ def _value(
     one: _Ellipsis, given: Mapping[str, str], function: Function, scene: Scene, prior: Reranker
 ) -> _Value | None:
     """Return the value of an ellipsis for one of the arguments given before, None where unsure."""
-    asked = Asked(scene.task, (one.begin, one.end))
+    asked = MatchRequest(scene.task, (one.begin, one.end))
     matches = prior.match(asked, [function.api])
     found = []
     for key, parameter in function.parameters.items():

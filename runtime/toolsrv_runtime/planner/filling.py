@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
+from toolsrv_registry.languages import fold_accents
 from toolsrv_runtime.planner import copying, layout
 from toolsrv_runtime.planner.calculating import operands
 from toolsrv_runtime.planner.inverse import put_back, wants_back
@@ -162,8 +162,8 @@ class Filling:
             for one in pool
             if spelling.looks(kind, one, self._scene.task) and _is_named(parameter, kind, one)
         ]
-        used_up = {folded(one) for one in taken}
-        free = [one for one in typed or pool if folded(self._read(kind, one)) not in used_up]
+        used_up = {fold_accents(one) for one in taken}
+        free = [one for one in typed or pool if fold_accents(self._read(kind, one)) not in used_up]
         scores = {}
         options = free or typed or pool
         if self._matched.given(api, parameter) is not None:

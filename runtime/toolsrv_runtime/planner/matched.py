@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_registry.matcher import Match, MatchRequest, Slot, Span
 from toolsrv_runtime.contract.format import Reranker
 from toolsrv_runtime.planner.reading.measures import may_be
 from toolsrv_runtime.planner.scene import Scene
@@ -52,7 +52,7 @@ class Matched:
         self._prior = prior
         begin = scene.task.find(part) if part else -1
         self._clause = (begin, begin + len(part)) if begin >= 0 else (0, len(scene.task))
-        self._asked = Asked(scene.task, self._clause, scene.seen[:SEEN])
+        self._asked = MatchRequest(scene.task, self._clause, scene.seen[:SEEN])
         self._taken: dict[str, dict[str, Span | None]] = {}
 
     def serves(self, api: Api) -> float:

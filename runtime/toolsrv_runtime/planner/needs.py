@@ -401,10 +401,10 @@ class Needs:
 
     def _fit(self, part: Part) -> list[float]:
         apis = [offer.function.api for offer in self._scene.offers]
-        own = self._prior.affinity(part.text, apis)
+        own = self._prior.scores(part.text, apis)
         if part.context == part.text:
             return list(own)
-        around = self._prior.affinity(part.context, apis)
+        around = self._prior.scores(part.context, apis)
         return [PART_SHARE * o + (1 - PART_SHARE) * a for o, a in zip(own, around, strict=True)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import Asked, Match, Matcher
+from toolsrv_registry.matcher import Match, Matcher, MatchRequest
 from toolsrv_runtime.agent.candidates import ApiRetriever, RetrievedApis
 from toolsrv_runtime.contract.format import Reranker
 
@@ -30,15 +30,15 @@ class OwnPrior:
     def __init__(self, prior: Reranker) -> None:
         self._prior = prior
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """See ``Reranker``."""
-        return self._prior.affinity(text, apis)
+        return self._prior.scores(text, apis)
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """See ``Reranker``."""
-        return self._prior.likeness(text, apis)
+        return self._prior.similarities(text, apis)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> Sequence[Match]:
         """See ``Reranker``."""
         try:
             return _matcher().match(asked, apis)

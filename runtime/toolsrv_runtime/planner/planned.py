@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_registry.matcher import Match, MatchRequest, Slot, Span
 from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner import clues, conversions, costs, then
 from toolsrv_runtime.planner.calculating import calculator
@@ -326,7 +326,7 @@ class Planned:
     def matches(self) -> dict[str, Match]:
         """API's id -> the matcher's view of it beside the whole task."""
         apis: Sequence[Api] = [offer.function.api for offer in self._scene.offers]
-        found = self._prior.match(Asked(self._scene.task), apis)
+        found = self._prior.match(MatchRequest(self._scene.task), apis)
         return {api.id: match for api, match in zip(apis, found, strict=False)}
 
 

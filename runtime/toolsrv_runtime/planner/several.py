@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.languages import fold_accents
+from toolsrv_registry.matcher import Match, MatchRequest
 from toolsrv_runtime.contract.format import Reranker, Step
 from toolsrv_runtime.planner.ellipses import refills
 from toolsrv_runtime.planner.parallel import Side, sides
@@ -86,7 +86,7 @@ class Several:
         self._prior = prior
         self._offers = {offer.function.name: offer for offer in scene.offers}
         apis = [offer.function.api for offer in scene.offers]
-        found = prior.match(Asked(scene.task), apis)
+        found = prior.match(MatchRequest(scene.task), apis)
         self._matches: dict[str, Match] = {
             api.id: match for api, match in zip(apis, found, strict=False)
         }
@@ -214,8 +214,10 @@ class Several:
         behind = NAMED if parameter.enum else BEHIND
         told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
         told = [one for one in told if fits(parameter, self._scene.task, one.end)]
-        taken = {folded(one) for one in others}
-        for group in self._groups([one for one in told if folded(one.read) not in taken], others):
+        taken = {fold_accents(one) for one in others}
+        for group in self._groups(
+            [one for one in told if fold_accents(one.read) not in taken], others
+        ):
             between = self._scene.task[group[0].end : group[-1].begin]
             best = max(one.score for one in group)
             if not _JOINING_WORD.search(between) and any(one.score < best - BARE for one in group):

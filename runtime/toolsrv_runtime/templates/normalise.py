@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolsrv_registry.nearby import listed, nearest, short
+from toolsrv_registry.errors import list_names, nearest_names, shorten
 from toolsrv_runtime.contract.models import (
     AssistantMessage,
     ChatRequest,
@@ -53,7 +53,7 @@ def normalise_call(
         return None, problem
     values = _object(arguments)
     if values is None:
-        what = short(" ".join(str(arguments)[:200].split()))
+        what = shorten(" ".join(str(arguments)[:200].split()))
         return None, f"The arguments of {tool.name} must be a JSON object, not: {what}"
     properties = tool.parameters.get("properties")
     if isinstance(properties, Mapping):
@@ -69,15 +69,15 @@ def resolve_tool(name: str, request: ChatRequest) -> tuple[Tool | None, str]:
     if tool is not None and tool.name in request.expected.names:
         return tool, ""
     if tool is not None:
-        others = f"; what can be called: {listed(callable_)}" if callable_ else ""
+        others = f"; what can be called: {list_names(callable_)}" if callable_ else ""
         return None, f"{tool.name} cannot be called now{others}"
-    shown = short(" ".join(name[:MOST_NAME].split()))
+    shown = shorten(" ".join(name[:MOST_NAME].split()))
     if not callable_:
         return None, f"There is no tool {shown!r}, and none can be called now"
-    near = nearest(name[:MOST_NAME], callable_)
+    near = nearest_names(name[:MOST_NAME], callable_)
     if near:
-        return None, f"There is no tool {shown!r}; the nearest: {listed(near)}"
-    return None, f"There is no tool {shown!r}; what can be called: {listed(callable_)}"
+        return None, f"There is no tool {shown!r}; the nearest: {list_names(near)}"
+    return None, f"There is no tool {shown!r}; what can be called: {list_names(callable_)}"
 
 
 def offered_tool(name: str, request: ChatRequest) -> Tool | None:

@@ -17,8 +17,7 @@ from typing import Any
 from toolsrv_catalogs.layout import api_place
 from toolsrv_registry import names, wellformed
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
-from toolsrv_registry.nearby import short
+from toolsrv_registry.errors import BusyError, NotFoundError, UsageError, shorten
 from toolsrv_runtime.agent.concurrency import run_until_stopped
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
@@ -179,7 +178,7 @@ class World:
             if api_id in found:
                 return found[api_id]
         raise NotFoundError(
-            f"no API has the id {short(ids[0])!r}",
+            f"no API has the id {shorten(ids[0])!r}",
             hint="import its catalog, or look it up: toolsrv search",
         )
 

@@ -11,14 +11,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from toolsrv_catalogs.offline import OFFLINE_CATALOG
-from toolsrv_registry.matcher import Asked
+from toolsrv_registry.matcher import MatchRequest
 from toolsrv_runtime.agent.candidates import MOST_RERANKED, NEEDED_LOG_ODDS
 
 if TYPE_CHECKING:
     from toolsrv_registry.api import Api
     from toolsrv_registry.matcher import Match
     from toolsrv_registry.registry import Registry
-    from toolsrv_registry.retriever import Hit, SearchResult
+    from toolsrv_registry.search.retriever import Hit, SearchResult
 
 NAMED = 3
 """APIs without credentials that are named."""
@@ -112,7 +112,7 @@ class CallableRetriever:
         if not any(needs.values()):
             return {}
         first = {hit.api.id for hit in hits[:1] if not can_call(hit.api)}
-        matches = self.match(Asked(text), [hit.api for hit in hits])
+        matches = self.match(MatchRequest(text), [hit.api for hit in hits])
         fits = first | {
             hit.api.id
             for hit, match in zip(hits, matches, strict=False)
@@ -121,14 +121,14 @@ class CallableRetriever:
         named = [(one, lack) for one, lack in needs.items() if lack and one in fits]
         return dict(named[:NAMED])
 
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
-        return self._registry.retriever.affinity(text, apis)
+        return self._registry.retriever.scores(text, apis)
 
-    def likeness(self, text: str, apis: Sequence[Api]) -> list[float]:
+    def similarities(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
-        return self._registry.retriever.likeness(text, apis)
+        return self._registry.retriever.similarities(text, apis)
 
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
         """Return whether each API serves a clause of a text, and which words are its values."""
         return self._registry.retriever.match(asked, apis)

@@ -33,7 +33,7 @@ from toolsrv_runtime.mcp_client.tool_calls import ToolServers
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
     from toolsrv_runtime.contract.models import ChatModel, Engine
     from toolsrv_runtime.profiles import Profile
 

@@ -21,7 +21,7 @@ from toolsrv.cli.session import Session
 from toolsrv.plain import one_line
 from toolsrv.signals import exit_code, number_of
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
-from toolsrv_registry.memory import AGAIN, ran_short
+from toolsrv_registry.host_resources import FREE_MEMORY_HINT, is_memory_error
 
 DONE, FAULT, USAGE, NO_ANSWER, READER_GONE = 0, 1, 2, 3, 141
 
@@ -92,8 +92,10 @@ def _error_report(error: BaseException, session: Session) -> ErrorReport:
         case OSError() if error.errno in _PLAIN_ERRNOS:
             where = f"{error.filename}: " if error.filename else ""
             return ErrorReport(FAULT, f"{where}{error.strerror}", _plain_hint(error))
-        case _ if ran_short(error):
-            return ErrorReport(FAULT, f"memory ran short: {error or type(error).__name__}", AGAIN)
+        case _ if is_memory_error(error):
+            return ErrorReport(
+                FAULT, f"memory ran short: {error or type(error).__name__}", FREE_MEMORY_HINT
+            )
         case _:
             return ErrorReport(FAULT, faults.summary(error, session.fault_folder()))
 

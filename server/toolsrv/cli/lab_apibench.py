@@ -85,7 +85,7 @@ def eval_apibench(
     )
     from toolsrv_lab.evaluation.cells import Cell, CellLog
     from toolsrv_lab.evaluation.result_log import ResultLog
-    from toolsrv_lab.evaluation.sampling import draw
+    from toolsrv_lab.evaluation.statistics import draw
 
     kinds = _kinds(retrievers)
     place = (data or session.load().settings.data_dir / FOLDER).expanduser()

@@ -157,8 +157,8 @@ def _queries(
     bench: Workbench, files: Sequence[Path], ids: frozenset[str] | None, limit: int | None
 ) -> tuple[dict[str, Query], dict[str, Api], dict[str, int]]:
     """Return the queries by name, the APIs by id, and why other queries are left out."""
-    from toolsrv_lab.evaluation.sampling import draw_by_stratum
     from toolsrv_lab.evaluation.stable import name_of
+    from toolsrv_lab.evaluation.statistics import draw_by_stratum
     from toolsrv_lab.evaluation.toolbench_queries import usable_queries
     from toolsrv_lab.retrieval.queries import read_queries
 

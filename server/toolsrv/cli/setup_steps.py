@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolsrv.clients.known import ServerCommand
     from toolsrv.clients.places import Machine
     from toolsrv.setup.machine import FoundModel, MachineCapacity
-    from toolsrv_registry.entries import CatalogEntry
+    from toolsrv_registry.storage.entries import CatalogEntry
 
 T = TypeVar("T")
 NONE = "none"

@@ -69,7 +69,7 @@ from toolsrv.runs.queue import Runs
 from toolsrv.threads import in_thread
 from toolsrv_registry.catalog_state import catalog_state
 from toolsrv_registry.errors import ToolsrvError
-from toolsrv_registry.memory import AGAIN, ran_short
+from toolsrv_registry.host_resources import FREE_MEMORY_HINT, is_memory_error
 from toolsrv_runtime.outcome import Event, Outcome
 from toolsrv_runtime.profiles import REMOTE
 from toolsrv_runtime.stop import Stop
@@ -184,8 +184,10 @@ class ToolsrvServer(MCPServer[None]):
                 return refused(cause)
             case ValidationError() as cause:
                 return refusal(_rejected(cause))
-            case Exception() as cause if ran_short(cause):
-                return refusal(f"memory ran short: {cause or type(cause).__name__}", AGAIN)
+            case Exception() as cause if is_memory_error(cause):
+                return refusal(
+                    f"memory ran short: {cause or type(cause).__name__}", FREE_MEMORY_HINT
+                )
             case Exception() as cause:
                 line = faults.summary(cause, self.fault_folder)
                 log.error(line)

@@ -21,8 +21,8 @@ from pydantic import BaseModel, ValidationError
 
 from toolsrv.runs.records import ResponsePage, RunRecord, no_response, response_page, response_text
 from toolsrv_registry import wellformed
-from toolsrv_registry.database import Database
 from toolsrv_registry.errors import DamagedError, DataError, NotFoundError, ToolsrvError
+from toolsrv_registry.storage.database import Database
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RUNS_FILE = "runs.db"

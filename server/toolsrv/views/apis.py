@@ -15,9 +15,9 @@ from toolsrv.plain import plain
 from toolsrv.views.readiness import Readiness
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.functions import parameter_keys, whole_schema
-from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
 from toolsrv_registry.schema_view import example, field_lines
 from toolsrv_registry.security import unsupported
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus, Standing, describe_check
 from toolsrv_runtime.calls.result import Consent, ResultKind
 from toolsrv_runtime.calls.serialization import abbreviate_data_urls
 from toolsrv_runtime.outcome import KeptFile, Source
@@ -122,7 +122,7 @@ class CheckView(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    verdict: Verdict
+    verdict: HealthStatus
     standing: Standing
     status: int = Field(description="HTTP status; 0 when no response came.")
     checked_at: str = Field(description="ISO 8601, in UTC.")
@@ -308,7 +308,7 @@ def call_line(api: ApiView) -> str:
 
 def check_line(check: CheckView) -> str:
     """Return a check in a few words: ``404 on 2026-11-20 (dead)``."""
-    return f"{told(check.verdict, check.status, check.checked_at)} ({check.standing})"
+    return f"{describe_check(check.verdict, check.status, check.checked_at)} ({check.standing})"
 
 
 def example_value(parameter: Parameter) -> Any:

@@ -13,13 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv.plain import plain
 from toolsrv_registry.errors import ToolsrvError
-from toolsrv_registry.terms import Pricing, Terms
+from toolsrv_registry.storage.entries import Pricing, Terms
 from toolsrv_runtime.calls.result import CallReadiness, KeyState
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
     from toolsrv_runtime.calls.caller import Caller
 
 log = logging.getLogger(__name__)

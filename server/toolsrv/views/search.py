@@ -17,7 +17,7 @@ from toolsrv.views.readiness import Readiness
 from toolsrv_registry.functions import parameter_keys
 
 if TYPE_CHECKING:
-    from toolsrv_registry.retriever import Hit, SearchResult
+    from toolsrv_registry.search.retriever import Hit, SearchResult
 
 CLAUSE_LIMIT = 80
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
-from toolsrv_catalogs.offline.values.airport import Airport, airports
-from toolsrv_catalogs.offline.values.city import CityName, distance_km
+from toolsrv_catalogs.offline.values.city import Airport, CityName, airports, distance_km
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.number import tidy
 from toolsrv_catalogs.offline.values.once import once

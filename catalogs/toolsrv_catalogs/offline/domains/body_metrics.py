@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, choice
-from toolsrv_catalogs.offline.values.measure import Height, Weight
-from toolsrv_catalogs.offline.values.number import between, tidy
+from toolsrv_catalogs.offline.values.number import Height, Weight, between, tidy
 
 tool = Endpoints()
 Age = Annotated[float, between(1, 120)]

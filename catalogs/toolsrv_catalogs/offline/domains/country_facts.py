@@ -6,7 +6,7 @@ from babel import Locale
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import CountryName, countries
-from toolsrv_catalogs.offline.values.money import currency_names
+from toolsrv_catalogs.offline.values.locale_names import currency_names
 from toolsrv_catalogs.offline.values.number import tidy
 
 tool = Endpoints()

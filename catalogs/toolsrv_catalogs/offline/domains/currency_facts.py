@@ -7,8 +7,7 @@ from babel.numbers import format_currency, get_currency_precision, get_currency_
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import countries
-from toolsrv_catalogs.offline.values.language import Language
-from toolsrv_catalogs.offline.values.money import Currency, currency_names
+from toolsrv_catalogs.offline.values.locale_names import Currency, Language, currency_names
 from toolsrv_catalogs.offline.values.number import Number, tidy
 
 tool = Endpoints()

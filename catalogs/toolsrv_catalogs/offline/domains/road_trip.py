@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, choice
-from toolsrv_catalogs.offline.values.measure import Distance
-from toolsrv_catalogs.offline.values.number import between, tidy
+from toolsrv_catalogs.offline.values.number import Distance, between, tidy
 
 tool = Endpoints()
 Consumption = Annotated[float, between(0.1, 200)]

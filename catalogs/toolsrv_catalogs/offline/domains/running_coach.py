@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
-from toolsrv_catalogs.offline.values.measure import Distance, Duration, Weight
-from toolsrv_catalogs.offline.values.number import tidy
+from toolsrv_catalogs.offline.values.number import Distance, Duration, Weight, tidy
 
 tool = Endpoints()
 _MILE_KM = 1.609344

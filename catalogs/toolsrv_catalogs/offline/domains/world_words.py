@@ -11,7 +11,7 @@ from num2words import num2words
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, NotFoundError, choice
 from toolsrv_catalogs.offline.values.country import CountryName
 from toolsrv_catalogs.offline.values.day import Date
-from toolsrv_catalogs.offline.values.language import Language
+from toolsrv_catalogs.offline.values.locale_names import Language
 from toolsrv_catalogs.offline.values.number import whole
 
 tool = Endpoints()

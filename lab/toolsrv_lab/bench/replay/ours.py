@@ -11,8 +11,8 @@ from typing import Any
 
 import llguidance
 
-from toolsrv_lab.bench.machine import memory
 from toolsrv_lab.bench.replay.tree import Recording
+from toolsrv_lab.bench.report import memory
 from toolsrv_runtime.contract.models import Completion, Piece, Prompt, Sampling
 from toolsrv_runtime.engine.generation import ReplyWriter
 from toolsrv_runtime.engine.llama import LlamaEngine

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.bench.machine import memory
-from toolsrv_lab.bench.replay import ours, plain, served
+from toolsrv_lab.bench.replay import llama_cpp_python, ours
 from toolsrv_lab.bench.replay.tree import Recording
+from toolsrv_lab.bench.report import memory
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     way, model, paths, threads = arguments[0], Path(arguments[1]), arguments[2], int(arguments[3])
     number = int(arguments[4]) if len(arguments) > 4 else 0
     if way == "serve":
-        served.serve(model, Path(paths), threads=threads, port=number)
+        llama_cpp_python.serve(model, Path(paths), threads=threads, port=number)
         return 0
     found = measure(way, model, [Path(one) for one in paths.split(",")], threads, number)
     found.setdefault("peak", memory(os.getpid()).peak)
@@ -34,10 +34,12 @@ def main(arguments: Sequence[str]) -> int:
 def measure(way: str, model: Path, paths: Sequence[Path], threads: int, number: int) -> Any:
     """Return the figures of one way."""
     if way == "server":
-        return served.replay(model, paths[0], threads=threads)
+        return llama_cpp_python.replay_served(model, paths[0], threads=threads)
     recordings = [Recording.read(path) for path in paths]
     if way in ("scratch", "prefix"):
-        return plain.replay(model, recordings[0], threads=threads, fresh=way == "scratch")
+        return llama_cpp_python.replay(
+            model, recordings[0], threads=threads, fresh=way == "scratch"
+        )
     if way == "ours":
         return ours.replay(model, recordings, threads=threads)
     if way == "together":

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.conversations.corners.generator import main
+from toolsrv_lab.conversations.corners import main
 
 main()

@@ -6,11 +6,10 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from toolsrv_lab.conversations.corners.calls import single, two_families
 from toolsrv_lab.conversations.corners.catalog import CODES, FAMILIES
 from toolsrv_lab.conversations.corners.naming import Style, draw, draw_forms
 from toolsrv_lab.conversations.corners.needs import sentence_case
-from toolsrv_lab.conversations.corners.several import two_families
-from toolsrv_lab.conversations.corners.singles import single
 from toolsrv_lab.conversations.corners.tasks import Corner, carried, offer, step_of
 from toolsrv_lab.conversations.corners.values import mark_value
 from toolsrv_lab.conversations.episode import Episode

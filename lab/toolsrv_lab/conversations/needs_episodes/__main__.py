@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.conversations.needs_episodes.generator import main
+from toolsrv_lab.conversations.needs_episodes import main
 
 main()

@@ -17,7 +17,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.toolbench import read_tool_bytes
 from toolsrv_lab.conversations.needs_episodes.schemas import is_telling, plain_schema
 from toolsrv_lab.conversations.needs_episodes.tables import VERBS, split_words, stem
-from toolsrv_lab.instructions.written import MARK, written
+from toolsrv_lab.instructions.errands import MARK, written
 from toolsrv_registry.api import Api, Parameter
 
 HELD_OUT_CATEGORIES = frozenset({"Cybersecurity", "Events", "Food", "Logistics", "Translation"})

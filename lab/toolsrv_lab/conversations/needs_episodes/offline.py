@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from toolsrv_lab.conversations.forms import fill
 from toolsrv_lab.conversations.needs_episodes.catalog import Part
 from toolsrv_lab.conversations.needs_episodes.tables import table
 from toolsrv_lab.conversations.offline_episodes import sentence_of
+from toolsrv_lab.conversations.wording import fill
 
 
 def offline_sentence(

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from toolsrv_lab.conversations.needs_episodes.fields import leaves_of
 from toolsrv_lab.conversations.needs_episodes.kinds import (
     ACTION,
     CATEGORY_THINGS,
@@ -30,6 +29,7 @@ from toolsrv_lab.conversations.needs_episodes.schemas import (
     Response,
     kept_echo,
     leaf_names,
+    leaves_of,
     need_tokens,
     overlap,
 )

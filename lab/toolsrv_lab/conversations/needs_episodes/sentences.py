@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsrv_lab.conversations.needs_episodes.fields import leaves_of, lists_of, main_leaf, shown
 from toolsrv_lab.conversations.needs_episodes.kinds import LISTING
-from toolsrv_lab.conversations.needs_episodes.schemas import META, Response, need_tokens, overlap
+from toolsrv_lab.conversations.needs_episodes.schemas import (
+    META,
+    Response,
+    leaves_of,
+    lists_of,
+    main_leaf,
+    need_tokens,
+    overlap,
+    shown,
+)
 from toolsrv_lab.conversations.needs_episodes.tables import (
     class_of_word,
     label_of,

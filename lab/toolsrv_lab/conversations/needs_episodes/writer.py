@@ -14,12 +14,10 @@ from toolsrv_lab.conversations.needs_episodes.catalog import (
     Catalog,
     Part,
 )
-from toolsrv_lab.conversations.needs_episodes.fields import lists_of
 from toolsrv_lab.conversations.needs_episodes.offline import offline_sentence
-from toolsrv_lab.conversations.needs_episodes.parts import SOURCE, PartSource
 from toolsrv_lab.conversations.needs_episodes.renaming import View, renamed, typed
 from toolsrv_lab.conversations.needs_episodes.responses import invent
-from toolsrv_lab.conversations.needs_episodes.schemas import Response, need_tokens
+from toolsrv_lab.conversations.needs_episodes.schemas import Response, lists_of, need_tokens
 from toolsrv_lab.conversations.needs_episodes.sentences import Teller
 from toolsrv_lab.conversations.needs_episodes.tables import (
     ISO,
@@ -29,7 +27,7 @@ from toolsrv_lab.conversations.needs_episodes.tables import (
     table,
     topic,
 )
-from toolsrv_lab.conversations.needs_episodes.task import compose
+from toolsrv_lab.conversations.needs_episodes.task import SOURCE, PartSource, compose
 from toolsrv_lab.conversations.needs_episodes.values import Inventor
 from toolsrv_lab.nano.world import World
 from toolsrv_registry.api import Api

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.conversations.services_a.generator import main
+from toolsrv_lab.conversations.services_a import main
 
 main()

@@ -20,8 +20,7 @@ from toolsrv_lab.conversations.services_b.catalog import (
     Slot,
     operations,
 )
-from toolsrv_lab.conversations.services_b.expressions import record
-from toolsrv_lab.conversations.services_b.helpers import Helpers
+from toolsrv_lab.conversations.services_b.expressions import Helpers, record
 from toolsrv_lab.conversations.services_b.values import Draw, pools
 from toolsrv_lab.conversations.wording import enumerated
 

@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rapidfuzz import fuzz
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.database import Database
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+from toolsrv_registry.storage.database import Database
 from toolsrv_runtime.calls.recordings import Provenance, Recording
 from toolsrv_runtime.files import is_zip_file, open_atomic
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toolsrv.calls.catalog_files import FixedFile
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.store import Store
     from toolsrv_runtime.calls.authenticated import FixedKind
 
 _STYLES = {"---": "bold", "+++": "bold", "@@": "cyan", "+": "green", "-": "red"}

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
-    from toolsrv_registry.health import HealthEntry
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.health import HealthEntry
+    from toolsrv_registry.storage.store import Store
     from toolsrv_runtime.check.checker import Checker, CheckProgress, CheckResult
     from toolsrv_runtime.check.plan import CheckPlan
     from toolsrv_runtime.check.replies import Backend

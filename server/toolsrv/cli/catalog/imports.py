@@ -28,7 +28,7 @@ from toolsrv_registry.errors import UsageError
 if TYPE_CHECKING:
     from toolsrv.downloads import Download
     from toolsrv_catalogs.published import Published, What
-    from toolsrv_registry.entries import ImportOptions
+    from toolsrv_registry.storage.entries import ImportOptions
 
 
 @click.command(
@@ -78,7 +78,7 @@ def pull(
         return
     if not source:
         raise UsageError("nothing to pull is named", hint="see toolsrv catalog pull --list")
-    from toolsrv_registry.entries import ImportOptions
+    from toolsrv_registry.storage.entries import ImportOptions
 
     options = ImportOptions(
         place=source_name(source),
@@ -300,7 +300,7 @@ def import_(
         raise UsageError("--env and --header are for MCP servers", hint="write mcp:COMMAND")
     if not source.strip():  # Path("") is the present folder
         raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
-    from toolsrv_registry.entries import ImportOptions
+    from toolsrv_registry.storage.entries import ImportOptions
 
     web = source.lower().startswith(("http://", "https://"))
     path = Path(source).expanduser()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from toolsrv.cli.session import Session
     from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
-    from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import ImportOptions
+    from toolsrv_catalogs.importer import ImportResult
+    from toolsrv_registry.storage.entries import ImportOptions
     from toolsrv_runtime.mcp_client import McpServer
     from toolsrv_runtime.mcp_client.tool_calls import ServerListing
 
@@ -147,14 +147,14 @@ def source_line(server: McpServer) -> str:
 
 def options_of(server: McpServer, category: str | None) -> ImportOptions:
     """Return how the tools of a server are imported."""
-    from toolsrv_registry.entries import ImportOptions
+    from toolsrv_registry.storage.entries import ImportOptions
 
     return ImportOptions(place=f"mcp:{server.name}", category=category)
 
 
 def read_server(
     settings: Settings, server: McpServer, keys: Callable[[str], str], options: ImportOptions
-) -> Reading:
+) -> ImportResult:
     """Read the tools that a server lists.
 
     Raises:

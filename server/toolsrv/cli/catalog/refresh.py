@@ -31,9 +31,9 @@ from toolsrv.plain import plain
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
-    from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import CatalogEntry, ImportOptions
-    from toolsrv_registry.store import Store
+    from toolsrv_catalogs.importer import ImportResult
+    from toolsrv_registry.storage.entries import CatalogEntry, ImportOptions
+    from toolsrv_registry.storage.store import Store
 
 _MCP = "mcp:"
 _NAMED = 5
@@ -203,7 +203,7 @@ def _check_same(entry: CatalogEntry, found: Imported) -> None:
 
 def _read(
     session: Session, entry: CatalogEntry, options: ImportOptions
-) -> tuple[ImportSource, Reading]:
+) -> tuple[ImportSource, ImportResult]:
     if options.place.startswith(_MCP):
         return _read_mcp(session, options)
     web = options.place.lower().startswith(("http://", "https://"))
@@ -214,7 +214,7 @@ def _read(
     return place, read_place(place, entry.name)
 
 
-def _read_mcp(session: Session, options: ImportOptions) -> tuple[ImportSource, Reading]:
+def _read_mcp(session: Session, options: ImportOptions) -> tuple[ImportSource, ImportResult]:
     from toolsrv.calls.catalog_files import ServerFile
     from toolsrv.calls.keys import KeyStore
     from toolsrv.cli.catalog.mcp import read_server, source_line

@@ -14,8 +14,8 @@ from toolsrv.plain import one_line, plain
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import Changes, Origin
+    from toolsrv_catalogs.importer import ImportResult
+    from toolsrv_registry.storage.entries import Changes, Origin
 
 LINES = 40
 """Refused things and altered files that are shown; all are in the JSON."""
@@ -90,7 +90,7 @@ class Imported:
     those that no search finds, by the catalog that has their ids too.
     """
 
-    reading: Reading
+    reading: ImportResult
     source: str
     origin: Origin | None
     changes: Changes

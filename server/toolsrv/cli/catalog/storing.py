@@ -23,10 +23,10 @@ from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_catalogs.importer import Reading
+    from toolsrv_catalogs.importer import ImportResult
     from toolsrv_registry.api import Catalog
-    from toolsrv_registry.entries import ImportOptions, Origin
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.storage.entries import ImportOptions, Origin
+    from toolsrv_registry.storage.store import Store
 
 BACKGROUND = 5_000
 """Of more texts that the index lacks the vectors are made in the background, after an import."""
@@ -95,7 +95,7 @@ def import_catalog(
         show(imported, registry.index.state(), index)
 
 
-def read_place(place: ImportSource, name: str) -> Reading:
+def read_place(place: ImportSource, name: str) -> ImportResult:
     """Read what is at a place, as its options say. Raises as ``read_catalog``."""
     from toolsrv_catalogs.importer import read_catalog
 
@@ -130,7 +130,7 @@ def refuse_other_source(store: Store, name: str, source: str) -> None:
 
 def store_reading(
     store: Store,
-    reading: Reading,
+    reading: ImportResult,
     source: str,
     *,
     shown: str,
@@ -142,7 +142,7 @@ def store_reading(
 ) -> Imported:
     """Store the catalog that was read at ``source`` and return what that came to."""
     from toolsrv_catalogs.difference import aspects, difference
-    from toolsrv_catalogs.unread import refused_files, with_unread
+    from toolsrv_catalogs.importer import refused_files, with_unread
 
     name = reading.catalog.name
     known = next((one for one in store.catalogs() if one.name == name), None)
@@ -189,16 +189,16 @@ def store_reading(
 
 def _with_unique_ids(store: Store, catalog: Catalog) -> Catalog:
     """Return a catalog whose ids mean nothing else in other catalogs; changed ones are told."""
-    from toolsrv_catalogs.apart import apart, places
+    from toolsrv_catalogs.unique_ids import addresses, with_unique_ids
 
     name = catalog.name
-    known = store.shelf.calls_by_id(places(catalog))
+    known = store.shelf.calls_by_id(addresses(catalog))
     others = {
         api_id: [call for catalog, call in calls.items() if catalog != name]
         for api_id, calls in known.items()
     }
     own = [api_id for api_id, calls in known.items() if name in calls]
-    catalog, changed = apart(catalog, others, own)
+    catalog, changed = with_unique_ids(catalog, others, own)
     if changed:
         old, new = next(iter(changed.items()))
         ids = pluralize(len(changed), "id is", "ids are")

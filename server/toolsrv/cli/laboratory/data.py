@@ -120,7 +120,7 @@ def convert(
 
 
 def _compact(source: Path, out: Path, vocabulary: Path | None, *, as_json: bool) -> None:
-    from toolsrv_lab.training_data.compact_rows import write_compact
+    from toolsrv_lab.training_data.compact import write_compact
 
     with Bar("converting", "files") as bar:
         report = write_compact(source, out, vocabulary=vocabulary, progress=bar.show)
@@ -226,15 +226,15 @@ def conversations(
 def _made(source: str, seed: int, count: int, toolenv: Path | None) -> Iterator[dict[str, Any]]:
     match source:
         case "services-a":
-            from toolsrv_lab.conversations.services_a.generator import episodes as a
+            from toolsrv_lab.conversations.services_a import episodes as a
 
             yield from map(asdict, a(seed, count))
         case "services-b":
-            from toolsrv_lab.conversations.services_b.generator import episodes as b
+            from toolsrv_lab.conversations.services_b import episodes as b
 
             yield from map(asdict, b(seed, count))
         case "corners":
-            from toolsrv_lab.conversations.corners.generator import episodes as c
+            from toolsrv_lab.conversations.corners import episodes as c
 
             yield from map(asdict, c(seed, count))
         case "talk":
@@ -242,7 +242,7 @@ def _made(source: str, seed: int, count: int, toolenv: Path | None) -> Iterator[
 
             yield from talk(seed, count)
         case _:
-            from toolsrv_lab.conversations.needs_episodes.generator import episodes as needs
+            from toolsrv_lab.conversations.needs_episodes import episodes as needs
 
             yield from map(asdict, needs(seed, count, toolenv or Path()))
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.cells import Cell
-    from toolsrv_lab.evaluation.solved import SolvedFigures
     from toolsrv_lab.evaluation.statistics import Difference, Mean, Share
-    from toolsrv_lab.evaluation.strategies import Compared, Summary
+    from toolsrv_lab.evaluation.strategies import Compared, SolvedFigures, Summary
     from toolsrv_lab.evaluation.toolbench_queries import QueryFigures
     from toolsrv_lab.solving import FaultyCaller
     from toolsrv_registry.registry import Registry
@@ -73,7 +72,7 @@ def chat_model_of(bench: Workbench, *, free: bool = False) -> ChatModel:
     model, profile = bench.model()
     if isinstance(model, ChatModel):
         return model
-    from toolsrv_lab.evaluation.chat_models import chat_model
+    from toolsrv_lab.evaluation.cells import chat_model
 
     return chat_model(model, profile, free=free)
 
@@ -128,7 +127,7 @@ def plot(
     marks: Mapping[str, float] | None = None,
 ) -> None:
     """Draw ``solved.svg``; where matplotlib is not installed, say so instead."""
-    from toolsrv_lab.evaluation.share_plot import draw_shares
+    from toolsrv_lab.evaluation.statistics import draw_shares
 
     if folder is None or not any(shares.values()):
         return

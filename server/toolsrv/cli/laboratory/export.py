@@ -45,9 +45,9 @@ def export_model(
     as_json: bool,
 ) -> None:
     """Write the model of a finished RUN as a quantised GGUF file, with its card beside it."""
-    from toolsrv_lab.release import Wanted, release
+    from toolsrv_lab.release import ReleaseOptions, release
 
-    wanted = Wanted(
+    wanted = ReleaseOptions(
         out and out.expanduser(),
         name,
         kind,
@@ -146,7 +146,7 @@ def curve(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
 
     A run that is still going on is drawn as far as it is.
     """
-    from toolsrv_lab.curve import PICTURE, draw_curves, read_curve
+    from toolsrv_lab.journal import PICTURE, draw_curves, read_curve
 
     if out is None and len(runs) > 1:
         raise UsageError("where is the picture of several runs to go?", hint="name it with --out")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.bfcl import CategoryFigures, Mode
     from toolsrv_lab.evaluation.bfcl_data import Case
-    from toolsrv_lab.evaluation.choice import Asked, Choice, ChoiceFigures
+    from toolsrv_lab.evaluation.first_calls import Choice, ChoiceFigures, ChoiceRequest
     from toolsrv_lab.evaluation.statistics import Difference
 
 DEFAULT = "simple_python,multiple,parallel,parallel_multiple,irrelevance"
@@ -70,7 +70,7 @@ def eval_bfcl(
     from toolsrv_lab.evaluation.bfcl import MAX_TOKENS, BfclRun, official
     from toolsrv_lab.evaluation.bfcl_data import open_package
     from toolsrv_lab.evaluation.result_log import ResultLog
-    from toolsrv_lab.evaluation.sampling import draw
+    from toolsrv_lab.evaluation.statistics import draw
 
     bfcl = open_package(package.expanduser() if package else None)
     bench = session.workbench(**flags)
@@ -195,7 +195,7 @@ def eval_choice(
     The model with the retriever's help, the model alone, the retriever alone, and chance. Nothing
     is called.
     """
-    from toolsrv_lab.evaluation.choice import by_set, usable
+    from toolsrv_lab.evaluation.first_calls import by_set, usable
     from toolsrv_lab.retrieval.queries import read_queries
 
     queries = read_queries(path.expanduser())
@@ -227,8 +227,8 @@ def eval_choice(
     )
 
 
-def _choices(bench: Workbench, asked: list[Asked]) -> list[Choice]:
-    from toolsrv_lab.evaluation.choice import choose
+def _choices(bench: Workbench, asked: list[ChoiceRequest]) -> list[Choice]:
+    from toolsrv_lab.evaluation.first_calls import choose
     from toolsrv_runtime.solve import build_format
 
     retriever = bench.searchable().retriever
@@ -301,7 +301,12 @@ def eval_unseen(
     lab episodes does it. With the retriever's help, and alone. Nothing is called.
     """
     from toolsrv_catalogs.offline import load_offline_catalog
-    from toolsrv_lab.evaluation.unseen import ask, call, figures, of_category
+    from toolsrv_lab.evaluation.first_calls import (
+        judge_call,
+        of_category,
+        unseen_figures,
+        unseen_request,
+    )
     from toolsrv_lab.instructions.writer import is_held_out
     from toolsrv_lab.nano.pipeline import HELD_OUT
     from toolsrv_runtime.solve import build_format
@@ -325,7 +330,7 @@ def eval_unseen(
         "hits": lambda told: [hit.api for hit in retriever.search(told.text, hits).hits],
         "category": of_category(held, offered, bench.settings.seed),
     }
-    asked = ask(held, others[beside], count, offered=offered, seed=bench.settings.seed)
+    asked = unseen_request(held, others[beside], count, offered=offered, seed=bench.settings.seed)
     if not asked:
         raise UsageError(
             "no need is written for the APIs that are held out",
@@ -335,19 +340,19 @@ def eval_unseen(
     for name, prior in (("with retriever", retriever), ("model alone", None)):
         with Bar(name, "needs") as bar, interruptible():
             form = build_format(engine, profile, prior=prior)
-            found[name] = call(asked, form, progress=bar.show)
+            found[name] = judge_call(asked, form, progress=bar.show)
     if as_json:
         emit_json(
             {
                 "model": str(bench.settings.model or "shipped"),
                 "offered": offered,
                 "beside": beside,
-                "figures": {k: figures(v).model_dump() for k, v in found.items()},
+                "figures": {k: unseen_figures(v).model_dump() for k, v in found.items()},
                 "calls": {k: [one.model_dump() for one in v] for k, v in found.items()},
             }
         )
         return
-    shares = {name: figures(called) for name, called in found.items()}
+    shares = {name: unseen_figures(called) for name, called in found.items()}
     table(
         ("", "needs#", "tools#", "right function#", "exact arguments#", "of those with values#"),
         [

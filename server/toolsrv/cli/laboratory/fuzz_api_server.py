@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from toolsrv.api_server.app import BODY_LIMIT, create_app
 from toolsrv.api_server.protocol import World
-from toolsrv_lab.fuzzing.strategies import CALLS, TEXTS, json_values
-from toolsrv_lab.fuzzing.target import Target, hold
+from toolsrv_lab.fuzzing.strategies import CALLS, TEXTS, Target, hold, json_values
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller
 from toolsrv_runtime.calls.result import RESULT_KINDS

@@ -81,7 +81,7 @@ def eval_llift(
     from toolsrv_lab.evaluation.cells import CellLog
     from toolsrv_lab.evaluation.llift_cases import read_cases, shipped_cases
     from toolsrv_lab.evaluation.result_log import ResultLog
-    from toolsrv_lab.evaluation.sampling import draw_by_stratum
+    from toolsrv_lab.evaluation.statistics import draw_by_stratum
 
     every = shipped_cases() if path is None else read_cases(path.expanduser())
     rows = llift.rows(evaluation.listed(elements))

@@ -101,10 +101,10 @@ def _kinds(
     seed: int,
 ) -> Iterator[Kind]:
     """Yield the kinds of samples that are asked for."""
-    from toolsrv_lab.conversations.judged import Judged
+    from toolsrv_lab.conversations.episode import HeldOutTasks
     from toolsrv_lab.matching import kinds
 
-    left_out = Judged(judged)
+    left_out = HeldOutTasks(judged)
     more: list[Api] = []
     if episodes:
         yield kinds.episodes(episodes, left_out, seed)
@@ -117,7 +117,7 @@ def _kinds(
         note("comparing the APIs of the requests; this takes some minutes")
         yield kinds.whole_requests(apis, encoder, left_out, seed)
     if talk:
-        yield kinds.talk(apis, more, left_out, seed)
+        yield kinds.talk_kind(apis, more, left_out, seed)
 
 
 @click.command(epilog=example("toolsrv lab train matcher --samples samples --out run"))
@@ -285,7 +285,7 @@ def _eval_on_tasks(
     session: Session, model: Path, path: Path, other_words: bool, as_json: bool
 ) -> None:
     from toolsrv_lab.evaluation import other_words as copies
-    from toolsrv_lab.matching.on_tasks import evaluate_tasks
+    from toolsrv_lab.matching.evaluation import evaluate_tasks
     from toolsrv_lab.solving import check_tasks, read_tasks
     from toolsrv_registry.matcher import Matcher
     from toolsrv_runtime.agent.candidates import MOST_RERANKED

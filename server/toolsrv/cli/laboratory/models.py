@@ -206,7 +206,7 @@ class _Tasks:
         return len(self._tasks)
 
     def prepare(self, bench: Workbench, limit: int | None) -> None:
-        from toolsrv_lab.evaluation.sampling import draw_by_stratum
+        from toolsrv_lab.evaluation.statistics import draw_by_stratum
         from toolsrv_lab.solving import check_tasks
 
         store = (self._copy or bench.registry()).store
@@ -231,7 +231,7 @@ class _Tasks:
         self, bench: Workbench, cells: Cells, keep_going: bool, progress: evaluation.Progress
     ) -> None:
         from toolsrv_lab.evaluation.cells import run_cells
-        from toolsrv_lab.evaluation.solved import failed
+        from toolsrv_lab.evaluation.strategies import failed_task
         from toolsrv_lab.solving import FaultyCaller, solve_one
         from toolsrv_runtime.calls.transports import offline_transports
 
@@ -255,7 +255,7 @@ class _Tasks:
                     cells,
                     self._log,
                     solve,
-                    on_fault=failed if keep_going else None,
+                    on_fault=failed_task if keep_going else None,
                     progress=progress.step,
                 )
         finally:
@@ -285,7 +285,7 @@ class _Tasks:
         evaluation.plot(folder, shares, "solved tasks, with 95 % intervals")
 
     def _figures(self, cells: Sequence[Cell]) -> dict[Cell, Any]:
-        from toolsrv_lab.evaluation.solved import by_stratum
+        from toolsrv_lab.evaluation.strategies import by_stratum
 
         found = {cell: self._log.of(cell, list(self._tasks)) for cell in cells}
         return {cell: by_stratum(verdicts) for cell, verdicts in found.items() if verdicts}
@@ -330,7 +330,7 @@ class _Queries:
         return len(self._queries)
 
     def prepare(self, bench: Workbench, limit: int | None) -> None:
-        from toolsrv_lab.evaluation.sampling import draw_by_stratum
+        from toolsrv_lab.evaluation.statistics import draw_by_stratum
         from toolsrv_lab.evaluation.toolbench_queries import usable_queries
 
         self._apis = {api.id: api for api in bench.registry().store.apis()}

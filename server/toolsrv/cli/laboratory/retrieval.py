@@ -23,8 +23,7 @@ from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv_lab.retrieval.contrastive.pairs import Pairs
-    from toolsrv_lab.retrieval.evaluation import Evaluation
-    from toolsrv_lab.retrieval.metrics import Estimate
+    from toolsrv_lab.retrieval.evaluation import Estimate, Evaluation
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_registry.registry import Registry
 
@@ -92,10 +91,10 @@ def train_retriever(
     Learns from what comes with the laboratory about the enabled catalogs, the catalog that ships
     and, with --services, the services. Run it again after a stop and it goes on.
     """
-    from toolsrv_lab.alone import alone
     from toolsrv_lab.encoder_export import find_source
     from toolsrv_lab.retrieval.contrastive.options import Options
     from toolsrv_lab.retrieval.training import has_gpu, train
+    from toolsrv_lab.training_runs import exclusive_training
 
     given = {"batch_size": batch_size, "learning_rate": learning_rate}
     options = Options.for_device(
@@ -109,7 +108,7 @@ def train_retriever(
     pairs = _pairs(session, files, services, source)
     out.mkdir(parents=True, exist_ok=True)
     with (
-        alone(out),
+        exclusive_training(out),
         Bar("finding hard negatives", "texts") as mining,
         Bar("training", "steps" if options.steps else "seconds") as bar,
     ):
@@ -178,8 +177,8 @@ def export_retriever(folder: Path, out: Path, name: str, base: Path | None, as_j
 
 
 def _pairs(session: Session, files: tuple[Path, ...], services: Path | None, base: Path) -> Pairs:
-    from toolsrv_lab.retrieval.encoder_data import make_pairs, material
     from toolsrv_lab.retrieval.queries import read_queries
+    from toolsrv_lab.retrieval.training import make_pairs, material
 
     apis = session.workbench().registry().store.apis()
     more = [query for file in files for query in read_queries(file)]
@@ -247,21 +246,21 @@ def train_ranker(
     as_json: bool,
 ) -> None:
     """Train the ranker on searches whose answers are known."""
-    from toolsrv_lab.instructions.services import is_held_out, read_services
-    from toolsrv_lab.retrieval import pipeline, ranking
+    from toolsrv_lab.instructions.requests import is_held_out, read_services
+    from toolsrv_lab.retrieval import ranking
 
     retriever = session.workbench().registry().retriever
     queries = [one for one in _read(files) if half == "all" or one.tuning]
-    lists = list(pipeline.ranker_lists(retriever, queries, seed=seed))
+    lists = list(ranking.ranker_lists(retriever, queries, seed=seed))
     more = _read((also,))[:limit] if also else []
-    lists += pipeline.ranker_lists(retriever, more, seed=seed, weight=0.5)
-    lists += pipeline.small_lists(seed=seed)
+    lists += ranking.ranker_lists(retriever, more, seed=seed, weight=0.5)
+    lists += ranking.small_lists(seed=seed)
     asked: list[Query] = []
     if services is not None:
         with Bar("reading", "documents") as reading, Bar("encoding", "APIs") as encoding:
             apis, known = read_services(services, progress=reading.show)
             asked = [one for one in known if is_held_out(one)]
-            lists += pipeline.service_lists(apis, asked, counted=encoding.show, seed=seed)
+            lists += ranking.service_lists(apis, asked, counted=encoding.show, seed=seed)
     booster = ranking.train_ranker(lists, seed=seed)
     about = {"queries": len(queries), "half": half, "instructions": len(more),
              "requests to services": len(asked), "seed": seed}  # fmt: skip
@@ -362,7 +361,7 @@ def eval_unserved(
 
     Other tools may serve a query as well, so not every "fits" of the second kind is wrong.
     """
-    from toolsrv_lab.retrieval.unserved import evaluate_unserved
+    from toolsrv_lab.retrieval.evaluation import evaluate_unserved
 
     registry = session.workbench().registry()
     known = frozenset(api.id for api in registry.store.apis())
@@ -398,7 +397,7 @@ def eval_parts(
     as_json: bool,
 ) -> None:
     """Print NDCG@5 with each part of the search alone, and put together."""
-    from toolsrv_lab.retrieval.ablation import ablate
+    from toolsrv_lab.retrieval.evaluation import ablate
     from toolsrv_registry.encoder import OnnxEncoder
     from toolsrv_registry.ranker import Ranker
     from toolsrv_registry.registry import Registry

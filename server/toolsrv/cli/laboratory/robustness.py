@@ -26,7 +26,7 @@ from toolsrv_registry.errors import UsageError
 if TYPE_CHECKING:
     from toolsrv_lab.evaluation.imports import Document, Totals
     from toolsrv_lab.fuzzing.run import Batch
-    from toolsrv_lab.fuzzing.target import Target
+    from toolsrv_lab.fuzzing.strategies import Target
 
 
 @click.command(epilog=example("toolsrv lab fuzz --target addresses --count 500 --out fuzz"))
@@ -86,10 +86,9 @@ def _chosen(names: Sequence[str], targets: Sequence[Target]) -> list[Target]:
 
 
 def _again(path: Path, targets: Sequence[Target], *, as_json: bool) -> int:
-    from toolsrv_lab.fuzzing.reproducer import read
-    from toolsrv_lab.fuzzing.run import replay
+    from toolsrv_lab.fuzzing.run import read_reproducer, replay
 
-    kept = read(path)
+    kept = read_reproducer(path)
     error = replay(kept, targets)
     if as_json:
         emit_json({"target": kept.target, "seed": kept.seed, "error": error})
@@ -182,7 +181,7 @@ def _evaluated(folder: Path, limit: int | None, seconds: int) -> list[Document]:
 
 
 def _made(folder: Path, operations: int) -> Path:
-    from toolsrv_lab.evaluation.large_document import large_document
+    from toolsrv_lab.evaluation.imports import large_document
 
     path = folder / "made.json"
     path.write_text(json.dumps(large_document(operations)), encoding="utf-8")

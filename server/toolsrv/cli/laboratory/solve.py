@@ -21,7 +21,7 @@ from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.book import Book
+    from toolsrv_lab.evaluation.strategies import VerdictLog
     from toolsrv_lab.solving import Task, Verdict
     from toolsrv_registry.api import Api
     from toolsrv_runtime.solve import SolveOptions
@@ -62,13 +62,13 @@ def eval_solve(
     The tasks' own calls are made first, so what is expected is what the APIs say today. Where a
     task says which APIs fail, these are down while it is solved.
     """
-    from toolsrv_lab.evaluation.book import Book
+    from toolsrv_lab.evaluation.strategies import VerdictLog
 
     tasks = _tasks(path.expanduser(), limit)
     bench = session.workbench(**flags)
     options = {name: bench.options(strategy=name) for name in strategies or DEFAULT}
     settings = _settings(path.expanduser(), bench)
-    with Book(out.expanduser() if out else None, settings) as book:
+    with VerdictLog(out.expanduser() if out else None, settings) as book:
         try:
             asyncio.run(_solve(bench, tasks, options, book))
         except KeyboardInterrupt:
@@ -109,7 +109,7 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
 
 
 async def _solve(
-    bench: Workbench, tasks: Sequence[Task], options: Mapping[str, SolveOptions], book: Book
+    bench: Workbench, tasks: Sequence[Task], options: Mapping[str, SolveOptions], book: VerdictLog
 ) -> None:
     """Solve what the book lacks; loads the model only where something is lacking."""
     from toolsrv_lab.evaluation.strategies import evaluate_strategies
@@ -134,7 +134,7 @@ async def _solve(
             )
 
 
-def _leave(book: Book) -> None:
+def _leave(book: VerdictLog) -> None:
     if book.path is not None:
         note(f"{len(book)} verdicts are kept in {book.path}; the same command goes on after them")
     else:
@@ -142,14 +142,14 @@ def _leave(book: Book) -> None:
 
 
 def _verdicts(
-    book: Book, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
+    book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
 ) -> dict[str, list[Verdict]]:
     """Return the verdicts on these tasks, those of strategies without any left out."""
     found = {name: book.of(name, [task.id for task in tasks]) for name in options}
     return {name: verdicts for name, verdicts in found.items() if verdicts}
 
 
-def _report(book: Book, tasks: Sequence[Task], options: Mapping[str, SolveOptions]) -> None:
+def _report(book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]) -> None:
     from toolsrv.cli.laboratory.evaluation import show
     from toolsrv_lab.evaluation.strategies import by_kind, compare
 
@@ -159,7 +159,7 @@ def _report(book: Book, tasks: Sequence[Task], options: Mapping[str, SolveOption
 
 
 def _document(
-    book: Book, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
+    book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
 ) -> dict[str, Any]:
     from toolsrv_lab.evaluation.strategies import by_kind, compare
 

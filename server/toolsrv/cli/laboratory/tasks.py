@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_lab.annotation.annotators import Annotator
     from toolsrv_lab.annotation.assignments import Assignment
-    from toolsrv_lab.annotation.pipeline import Report
-    from toolsrv_lab.annotation.workshop import Workplace
+    from toolsrv_lab.annotation.pipeline import Report, Workplace
     from toolsrv_lab.execution import Cluster
     from toolsrv_lab.instructions.report import Comparison, Figures
     from toolsrv_lab.instructions.samples import Kind
@@ -95,8 +94,8 @@ def instructions(
 
     With --engine a model writes them, from the documents of sampled APIs and three examples.
     """
+    from toolsrv_lab.instructions.errands import written as needs_of
     from toolsrv_lab.instructions.writer import is_held_out
-    from toolsrv_lab.instructions.written import written as needs_of
 
     apis = session.workbench().registry().store.apis(catalog=catalog)
     apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
@@ -389,7 +388,7 @@ class _OpenPlace:
 
 
 def _place(bench: Workbench, teacher: str, mistakes: float, catalogs: tuple[str, ...]) -> Workplace:
-    from toolsrv_lab.annotation.workshop import Workplace, catalog_names, usable_apis
+    from toolsrv_lab.annotation.pipeline import Workplace, catalog_names, usable_apis
 
     names = catalog_names(bench.registry(), catalogs)
     apis = usable_apis(bench.registry(), names)
@@ -417,7 +416,7 @@ class _Work:
         catalogs: tuple[str, ...],
         cluster: Cluster | None,
     ) -> None:
-        from toolsrv_lab.annotation.workshop import catalog_names, usable_apis
+        from toolsrv_lab.annotation.pipeline import catalog_names, usable_apis
 
         self._bench = bench
         self._teacher = teacher
@@ -429,8 +428,7 @@ class _Work:
 
     def tasks(self, path: Path | None, seed: int, *, errands: bool) -> Iterator[Assignment]:
         """Return the tasks of a file, the errands, or tasks made of needs."""
-        from toolsrv_lab.annotation.assignments import from_errands, from_needs
-        from toolsrv_lab.annotation.task_files import read_assignments
+        from toolsrv_lab.annotation.assignments import from_errands, from_needs, read_assignments
 
         if path is not None:
             return read_assignments(path, self._apis)
@@ -447,12 +445,15 @@ class _Work:
         settings: Mapping[str, Any],
     ) -> Report:
         """Solve what the folder lacks."""
-        from toolsrv_lab.annotation.pipeline import fit
-        from toolsrv_lab.annotation.store import AnswerFolder
-        from toolsrv_lab.annotation.workshop import annotate_on, annotate_over
+        from toolsrv_lab.annotation.pipeline import (
+            AnswerFolder,
+            annotate_on,
+            annotate_registry,
+            fitting_assignments,
+        )
 
         annotator = _annotator(self._bench, self._teacher, self._mistakes)
-        taken, left_out = fit(tasks, annotator, count)
+        taken, left_out = fitting_assignments(tasks, annotator, count)
         mistakes = self._mistakes if self._teacher == "oracle" else None
         told = {"model": annotator.name, "mistakes": mistakes, "catalogs": self._catalogs}
         with (
@@ -470,7 +471,7 @@ class _Work:
                     return annotate_on(
                         self._cluster, self._opening(), annotator.name, taken, folder, **kept
                     )
-                return annotate_over(
+                return annotate_registry(
                     registry, self._catalogs, self._apis, taken, folder, annotator,
                     workers=workers or (_WORKERS if self._teacher == "oracle" else 1), **kept,
                 )  # fmt: skip

@@ -251,9 +251,8 @@ def eval_agreement(
     LABELS are JSON lines of labelled pairs, ToolBench's human_cross_annotated_data.json, or
     "shipped" for the 200 pairs that ship.
     """
-    from toolsrv_lab.evaluation.sampling import draw
-    from toolsrv_lab.tooleval.agreement import measure
-    from toolsrv_lab.tooleval.labels import SHIPPED, read_pairs, shipped_pairs
+    from toolsrv_lab.evaluation.statistics import draw
+    from toolsrv_lab.tooleval.agreement import SHIPPED, measure, read_pairs, shipped_pairs
 
     every = shipped_pairs() if str(labels) == SHIPPED else read_pairs(labels.expanduser())
     folder = evaluation.out_folder(out)
@@ -302,8 +301,7 @@ def open_judge(
         yield RulesJudge(), None, seed or 0
         return
     from toolsrv_lab.evaluation.result_log import ResultLog
-    from toolsrv_lab.tooleval.judge import ModelJudge, StoppedError, VoteLog
-    from toolsrv_lab.tooleval.questions import OURS, read_wording
+    from toolsrv_lab.tooleval.judge import OURS, ModelJudge, StoppedError, VoteLog, read_wording
 
     evaluator = given["evaluator"]
     wording = read_wording(evaluator.expanduser()) if evaluator else OURS

@@ -260,7 +260,7 @@ def _from_nothing(rows: Path, out: Path, given: dict[str, Any], *, as_json: bool
 
 
 def _tune_chat(base: Path, out: Path, given: dict[str, Any], *, as_json: bool) -> None:
-    from toolsrv_lab.finetune.chat_run import tune
+    from toolsrv_lab.finetune.chat_run import finetune_chat
 
     if "minutes" not in given:
         raise UsageError("how long may it take?", hint="give --minutes, such as --minutes 60")
@@ -269,7 +269,7 @@ def _tune_chat(base: Path, out: Path, given: dict[str, Any], *, as_json: bool) -
     names = {"learning_rate": "rate", "step_tokens": "tokens"}
     settings = {names.get(key, key): value for key, value in given.items()}
     with contextlib.redirect_stdout(sys.stderr):  # it says how it goes; stdout is for the result
-        done = tune(base, data, out, settings, start=start and start.expanduser())
+        done = finetune_chat(base, data, out, settings, start=start and start.expanduser())
     if as_json:
         emit_json(done.model_dump(mode="json"))
         return
@@ -281,8 +281,8 @@ def _tune_chat(base: Path, out: Path, given: dict[str, Any], *, as_json: bool) -
 
 
 def _tune(base: Path, out: Path, given: dict[str, Any], *, as_json: bool) -> None:
-    from toolsrv_lab.checkpoints import SAVE_SECONDS
     from toolsrv_lab.finetune.training import finetune
+    from toolsrv_lab.training_runs import SAVE_SECONDS
 
     data, dev = given.pop("data").expanduser(), given.pop("dev", None)
     save_seconds = given.pop("save_seconds", SAVE_SECONDS)
@@ -387,8 +387,7 @@ def train_scratch(folder: Path, out: Path, sizes: dict[str, int], given: dict[st
 
     ``sizes`` are of ``Shape``, ``given`` of ``TrainingOptions``, ``compiled`` and ``start``.
     """
-    from toolsrv_lab.nano.network import Shape, check_shape
-    from toolsrv_lab.nano.options import TrainingOptions
+    from toolsrv_lab.nano.network import Shape, TrainingOptions, check_shape
     from toolsrv_lab.nano.pipeline import HELD_OUT_ROWS
     from toolsrv_lab.nano.rows import shards
     from toolsrv_lab.nano.training import can_compile, train

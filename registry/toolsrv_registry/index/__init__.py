@@ -1,0 +1,1 @@
+"""The vector index: Chroma, its flat copy, and builds."""

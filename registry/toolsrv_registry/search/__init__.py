@@ -1,0 +1,1 @@
+"""From a text to a ranked list: query, recall, signals, order."""

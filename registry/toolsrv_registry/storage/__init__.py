@@ -1,0 +1,1 @@
+"""Catalogs in one SQLite file: schema, rows, word index, health."""
