@@ -2,7 +2,7 @@
 
 The files come one by one, with their paths inside the source. Nothing is written, no link is
 followed, and nothing outside of what was named is read. Knows sizes, paths and kinds of files;
-does not know what is in them. ``archive.py`` reads archives; ``opening.py`` tells which is which.
+does not know what is in them. ``archive`` opens a source and reads archives.
 """
 
 from __future__ import annotations

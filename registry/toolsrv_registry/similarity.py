@@ -122,7 +122,7 @@ _NAME, _DESCRIPTION, _PARAMETERS = 1.0, 0.8, 0.6
 # counts beside the words: it has been trained on needs in people's words.
 _SAME_COSINE = 0.6
 _COSINE_WEIGHT = 0.8
-# What the likeness of an API without examples is taken to be: a line through 17,000 pairs of a
+# Similarity of an API without examples, estimated from its score: a line through 17,000 pairs of a
 # request and an API that has some.
 _LEAST_LIKE, _LIKE = 0.15, 0.57
 
@@ -169,7 +169,7 @@ class ApiScorer:
         )
 
     def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
-        """Return the affinity of each API; word overlap alone where the encoder fails."""
+        """Return the score of each API; word overlap alone where the encoder fails."""
         text = text[:_TEXT_LIMIT]
         shares = [self.overlap(text, api).share for api in apis]
         try:
@@ -185,7 +185,7 @@ class ApiScorer:
     def similarities(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how near the text is to the nearest request that people make of each API.
 
-        An API that no requests are known for gets what its affinity lets expect.
+        An API without example requests gets what its score lets expect.
         """
         text = text[:_TEXT_LIMIT]
         near = self._nearest(text, apis)

@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     switches: str = Field(
         default="",
         description="For chat models: plan, progressive, constraints, self-check, with commas; "
-        "none; empty: the profile's (runtime/README.md).",
+        "none; empty: the profile's (docs/solving.md).",
     )
     aids: str = Field(
         default="",

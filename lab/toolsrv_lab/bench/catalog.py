@@ -1,7 +1,7 @@
 """``toolsrv bench catalog``: importing, indexing, reopening and searching a catalog of any size.
 
 Each stage is a process of its own (``catalog_probe``) on a temporary data folder; the memory of a
-serving process is that of a real ``toolsrv serve`` (``wire``). ``measure`` is what ``growth``
+serving process is that of a real ``toolsrv serve`` (``server``). ``measure`` is what ``growth``
 repeats for larger catalogs.
 """
 

@@ -9,8 +9,8 @@ file that ships, so that its four bits cost next to nothing. Rotary positions ar
 own order of rows (neighbouring pairs), so that nothing is permuted on the way in or out.
 
 ``blocks.part0`` … hold the trained tensors as the GGUF's bytes, in the order of ``blocks.json``
-(name, type, shape); ``gguf_parts`` puts them into a file with the base's embeddings. Ctrl-C ends a run
-as its last minute does: everything is written, and ``--resume`` goes on from there.
+(name, type, shape); ``chat_run`` puts them into a file with the base's embeddings. Ctrl-C ends a
+run as its last minute does: everything is written, and ``--resume`` goes on from there.
 """
 
 from __future__ import annotations

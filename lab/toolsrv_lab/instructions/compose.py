@@ -1,6 +1,6 @@
 """A whole task: an opening or none, one to five needs joined as people join them, a closing.
 
-A need is one of those written for its API where there are some (``written``), else put together
+A need is one of those written for its API where there are some (``errands``), else put together
 from the document (``needs``). Seeded. Knows nothing about how APIs are sampled.
 """
 

@@ -116,7 +116,7 @@ def document_words(apis: Sequence[Api]) -> list[str]:
 
 
 class Invented:
-    """Fourteen invented APIs and their needs, as ``told.Needs`` gives those that people wrote."""
+    """Fourteen invented APIs and their needs, as ``Needs`` gives those that people wrote."""
 
     pools: ClassVar[Pools] = {}
 

@@ -91,7 +91,7 @@ ALL = "all sets"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A ranked API as ``reranked`` wants it; ``clause`` is the whole text."""
+    """A ranked API, the input of ``rerank``; ``clause`` is the whole text."""
 
     api: Api
     clause: str

@@ -248,7 +248,7 @@ def cover_subtasks(
 ) -> list[Candidate]:
     """Return the ranking with a good hit of each need in its head, as far as there is room.
 
-    ``shares`` is what ``shares`` returns of the head. The best of all keeps its place.
+    ``shares`` is what ``word_shares`` returns of the head. The best of all keeps its place.
     """
     found = list(ranked)
     if len(found) <= COVERED_HEAD:

@@ -1,9 +1,9 @@
 """From a task to the APIs that fit it, with the reason for each.
 
-A text is read (``reading``), each part of it recalls APIs by words and by meaning (``recall``),
-one ranking is made of them (``fusion``), and a list of that (``arrange``): every need with its API
-near the top, near-duplicates folded, dead APIs left out. Without a usable vector index the words
-alone answer, and the result says why.
+A text is normalized (``query``), each part of it recalls APIs by words and by meaning (``recall``),
+they are ranked by their ``signals``, and the ranking is arranged (``arrangement``): every subtask
+with its API near the top, near-duplicates folded, dead APIs left out. Without a usable vector index
+the words alone answer, and the result says why.
 
 Knows nothing about models, calls or conversation formats.
 """
@@ -288,7 +288,7 @@ class Retriever:
     def similarities(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return for each API how near a clause is to the nearest request made of it (cosine).
 
-        Of an API that no example requests are known for, what its affinity lets expect.
+        An API without example requests gets what its score lets expect.
         """
         return self._scorer.similarities(text, apis)
 

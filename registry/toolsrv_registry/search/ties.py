@@ -12,7 +12,7 @@ from typing import Any
 from toolsrv_registry.search.retriever import Hit
 
 TIE_MARGIN = 0.01
-"""Difference of scores that tells nothing: the largest that costs no NDCG@5 (registry/README.md)."""
+"""Difference of scores that tells nothing: the largest that costs no NDCG@5 (docs/api-search.md)."""
 
 TieOrder = Callable[[Hit], tuple[Any, ...]]
 

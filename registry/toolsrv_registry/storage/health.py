@@ -1,9 +1,9 @@
 """Which APIs answered when they were last called, and which are dead.
 
-``Verdict`` says what one check found, ``Verdict.standing`` what follows from it, and ``Health``
-keeps the latest check of every API. A check belongs to the content it was made of: once an API's
-text changes it counts as never checked. Knows nothing of calling; who checks judges
-(``toolsrv_runtime.check``).
+``HealthStatus`` is the result of one check, ``HealthStatus.standing`` what follows from it.
+``Health`` keeps the latest check of every API. A check belongs to the content it was made of: once
+an API's text changes it counts as never checked. Knows nothing of calls; ``toolsrv_runtime.check``
+makes them.
 """
 
 from __future__ import annotations

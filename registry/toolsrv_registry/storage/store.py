@@ -7,8 +7,8 @@ listings O(rows returned).
 
 The same API id may occur in several catalogs. Each keeps its row; unless a catalog is named, an
 id means the API of the first enabled catalog that has it (catalogs are ordered by when they were
-first put); ``Shelf.hidden_behind`` tells which ones that hides. Knows nothing about vectors beyond
-the pointers to their collections (``pointers``).
+first put); ``ApiLabels.hidden_behind`` counts which ones that hides. Knows nothing about vectors
+beyond the pointers to their collections (``Pointers`` in ``rows``).
 """
 
 from __future__ import annotations

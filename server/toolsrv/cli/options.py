@@ -196,7 +196,7 @@ def solve_options(command: F) -> F:
         click.option(
             "--faithful-in",
             metavar="NAME,…",
-            help="Only in these differences: depth, match_suffix, … (runtime/README.md).",
+            help="Only in these differences: depth, match_suffix, … (docs/solving.md).",
         ),
         click.option(
             "--verify/--no-verify",

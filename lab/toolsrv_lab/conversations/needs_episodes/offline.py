@@ -38,7 +38,7 @@ def offline_sentence(
 
 @cache
 def _offline_forms() -> Mapping[str, tuple[str, ...]]:
-    """Return API -> forms (``forms.fill``) for APIs of the offline catalog without sentences elsewhere."""
+    """Return API -> forms (``wording.fill``) for offline APIs without sentences elsewhere."""
     found: dict[str, tuple[str, ...]] = {}
     for line in table("needs_offline.txt"):
         name, _, rest = line.partition("\t")
