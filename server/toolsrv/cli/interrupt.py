@@ -156,6 +156,11 @@ def signals_as_ctrl_c() -> Iterator[None]:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
+    def on_late(number: int, _frame: FrameType | None) -> None:
+        if time.monotonic() >= since + AGAIN_S:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
     numbers = active_signals()
     for one in numbers:
         signal.signal(one, on_end)
@@ -166,8 +171,8 @@ def signals_as_ctrl_c() -> Iterator[None]:
             raise Interrupted(first) from error
         raise
     finally:
-        for one in numbers:
-            signal.signal(one, signal.SIG_DFL)
+        for one in numbers:  # the second of two may come when the block has ended already
+            signal.signal(one, on_late if first else signal.SIG_DFL)
 
 
 @contextlib.contextmanager
