@@ -349,7 +349,7 @@ def _toolret(tools: tuple[Path, ...], folder: Path | None) -> Iterator[Registry]
         yield registry
 
 
-@click.command(epilog=example("toolsrv lab eval unserved --queries instructions.jsonl"))
+@click.command(epilog=example("toolsrv lab eval unserved --queries instructions.jsonl --limit 20"))
 @_queries_option
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries, evenly picked.")
 @json_option
