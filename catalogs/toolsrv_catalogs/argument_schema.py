@@ -15,7 +15,13 @@ from typing import Any
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import listed, mapping
-from toolsrv_catalogs.openapi.references import Node, ReferenceFault, split_reference, variants
+from toolsrv_catalogs.openapi.references import (
+    Node,
+    ReferenceFault,
+    all_of,
+    split_reference,
+    variants,
+)
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry import numerals
 from toolsrv_registry.flat_view import spelled
@@ -91,8 +97,13 @@ class _Builder:
         self._unnamed = 0
         self._open: set[int] = set()
 
-    def build(self, node: Node, depth: int, *, part: bool = False) -> dict[str, Any]:
-        """Return a schema; a ``part`` describes a value that another schema describes too."""
+    def build(
+        self, node: Node, depth: int, *, part: bool = False, inherited: bool = False
+    ) -> dict[str, Any]:
+        """Return a schema; a ``part`` describes a value that another schema describes too.
+
+        ``inherited``: it stands under the ``allOf`` of that other one.
+        """
         self._left -= 1
         if self._left < 0 and not self._is_last:
             raise _TooLargeError
@@ -103,7 +114,7 @@ class _Builder:
         if beside is not None:
             rest = {key: one for key, one in beside.value.items() if key not in _UNEVALUATED}
             both = (reference, Node(rest, beside.resolver))
-            built = [self.build(one, depth + 1, part=True) for one in both]
+            built = [self.build(one, depth + 1, part=True, inherited=inherited) for one in both]
             result, here = {"allOf": [one for one in built if one]}, beside
         else:
             try:
@@ -115,7 +126,8 @@ class _Builder:
             result = self._own(here.value, depth)
             self._inner(here, depth, result, part=part)
             if here.value.keys() & _COMPOSING:
-                result |= _unless_empty("allOf", self._composed(here, depth, part=part))
+                parts = self._composed(here, depth, part=part, inherited=inherited)
+                result |= _unless_empty("allOf", parts)
         result = _shorter(result)
         self._unevaluated(here, depth, unnamed, result, part=part)
         if not part and (names := _read_only(result)):
@@ -209,7 +221,9 @@ class _Builder:
                 others = self.build(Node(told, node.resolver), depth + 1) if told else told
                 result |= {key: others} if others != {} else {}
 
-    def _composed(self, node: Node, depth: int, *, part: bool) -> list[dict[str, Any]]:
+    def _composed(
+        self, node: Node, depth: int, *, part: bool, inherited: bool
+    ) -> list[dict[str, Any]]:
         """Return the parts of a schema that describe the same value."""
         value, resolver = node
         parts: list[dict[str, Any]] = [dict(_NOTHING)] if value.get("not") == {} else []
@@ -224,12 +238,14 @@ class _Builder:
             self._open.add(id(value))
             for key in _CHOICES:
                 lost = self._lost
-                chosen = [self.build(one, depth + 1, part=beside) for one in variants(node, key)]
+                each = variants(node, key, inherited=inherited)
+                chosen = [self.build(one, depth + 1, part=beside) for one in each]
                 if chosen and all(chosen):  # one that admits anything makes all of them do
                     parts.append({"anyOf" if is_told or lost != self._lost else key: chosen})
                 self._lose(not all(chosen), names=True)
             self._open.discard(id(value))
-        parts += [self.build(one, depth + 1, part=True) for one in variants(node, "allOf")]
+        for one, inherits in all_of(node):
+            parts.append(self.build(one, depth + 1, part=True, inherited=inherited or inherits))
         for name, one in mapping(value.get("dependentSchemas")).items():
             parts.append(_unless_empty("dependentSchemas", _unless_empty(str(name), built(one))))
         # A negation or a condition without a part of it would hold too often.

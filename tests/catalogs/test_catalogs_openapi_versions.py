@@ -297,3 +297,77 @@ def test_a_discriminator_of_a_thousand_schemas_costs_what_is_kept_of_them(
     tool, _ = read(openapi(paths, "3.0.3", components={"schemas": schemas}))
     assert len(tool.apis[0].optional) == 20
     assert len(made) < 60_000
+
+
+def test_what_inherits_from_a_schema_has_nothing_of_its_other_variants() -> None:
+    base = {"$ref": "#/components/schemas/Base"}
+    schemas: dict[str, Any] = {
+        "Base": {
+            "type": "object",
+            "required": ["kind"],
+            "properties": {"kind": {"type": "string"}},
+            "discriminator": {
+                "propertyName": "kind",
+                "mapping": {"a": "#/components/schemas/A", "b": "#/components/schemas/B"},
+            },
+        },
+        "A": {"allOf": [base, {"type": "object", "properties": {"x": {"type": "integer"}}}]},
+        "B": {"allOf": [base, {"type": "object", "properties": {"y": {"type": "integer"}}}]},
+        "Deep": {"allOf": [{"$ref": "#/components/schemas/A"}]},
+        "Held": {"type": "object", "properties": {"one": base}},
+    }
+
+    def fields(name: str) -> dict[str, Any]:
+        schema = {"$ref": f"#/components/schemas/{name}"}
+        content = {"application/json": {"schema": schema}}
+        operation = {
+            "operationId": "x",
+            "requestBody": {"content": content, "required": True},
+            "responses": {"200": {"description": "", "content": content}},
+        }
+        document = openapi({"/x": {"post": operation}}, "3.0.3", components={"schemas": schemas})
+        tool, _ = read(document)
+        (api,) = tool.apis
+        return {one.name: one.json_schema for one in api.parameters}
+
+    assert fields("A") == {"kind": {"type": "string"}, "x": {"type": "integer"}}
+    assert fields("Deep") == fields("A")
+    assert list(fields("Base")) == ["kind", "x", "y"]
+    variants = fields("Held")["one"]["anyOf"]
+    assert [sorted(one["properties"]) for one in variants] == [["kind", "x"], ["kind", "y"]]
+
+
+def test_a_base_of_a_thousand_schemas_is_read_once_for_each_that_inherits_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: Any) -> references.Node:
+        raise AssertionError("a variant of the base was made")
+
+    monkeypatch.setattr(references, "_tagged", never)
+    names = [f"K{at}" for at in range(1_000)]
+    base = {"$ref": "#/components/schemas/Base"}
+    schemas: dict[str, Any] = {
+        name: {"allOf": [base, {"type": "object", "properties": {name: {"type": "string"}}}]}
+        for name in names
+    }
+    mapping = {name: f"#/components/schemas/{name}" for name in names}
+    schemas["Base"] = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}},
+        "discriminator": {"propertyName": "kind", "mapping": mapping},
+    }
+    paths = {
+        f"/{name}": {
+            "post": {
+                "operationId": name,
+                "requestBody": {
+                    "content": {
+                        "application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}
+                    }
+                },
+            }
+        }
+        for name in names[:100]
+    }
+    tool, _ = read(openapi(paths, "3.0.3", components={"schemas": schemas}))
+    assert {len(api.parameters) for api in tool.apis} == {2}

@@ -51,28 +51,42 @@ def split_reference(node: Node) -> tuple[Node, Node | None]:
     return Node({"$ref": value["$ref"]}, node.resolver), Node(beside, node.resolver)
 
 
-def variants(node: Node, key: str) -> Iterator[Node]:
-    """Yield the schemas that a schema lists under ``allOf``, ``anyOf`` or ``oneOf``.
+def all_of(node: Node) -> Iterator[tuple[Node, bool]]:
+    """Yield the schemas under ``allOf``, and whether the schema inherits from each.
+
+    It does not from those that ``variants`` puts beside each other.
+    """
+    for one in _listed(node, "allOf"):
+        yield (one, False) if isinstance(one, Node) else (Node(one, node.resolver), True)
+
+
+def variants(node: Node, key: str, *, inherited: bool = False) -> Iterator[Node]:
+    """Yield the schemas that a schema lists under ``anyOf`` or ``oneOf``.
 
     Each holds the discriminator's property to the values that its ``mapping`` gives it. Where a
-    mapping alone says which schemas there are, they stand for ``anyOf``. Made one by one: there may
-    be a thousand, and who keeps little of a schema asks for the first ones.
+    mapping alone says which schemas there are, they stand for ``anyOf``, but not where another
+    schema inherits from this one: that is one of them, and has nothing of the others. Made one by
+    one: there may be a thousand, and who keeps little of a schema asks for the first ones.
     """
     value, resolver = node
-    listed = value.get(key)
-    found = listed if isinstance(listed, list) else []
+    found = _listed(node, key)
     nodes = (one if isinstance(one, Node) else Node(one, resolver) for one in found)
     told = value.get("discriminator")
     mapping = told.get("mapping") if isinstance(told, dict) else None
-    if key == "allOf" or not isinstance(told, dict) or not isinstance(mapping, dict):
+    if not isinstance(told, dict) or not isinstance(mapping, dict):
         yield from nodes
         return
-    if key == "anyOf" and not found and "oneOf" not in value:
+    if key == "anyOf" and not found and "oneOf" not in value and not inherited:
         targets = dict.fromkeys(map(str, mapping.values()))
         nodes = (Node({"$ref": _schema_reference(one)}, resolver) for one in targets)
     by_target = _by_target(_Same(mapping))
     for one in nodes:
         yield _tagged(one, told.get("propertyName"), by_target)
+
+
+def _listed(node: Node, key: str) -> list[Any]:
+    listed = node.value.get(key)
+    return listed if isinstance(listed, list) else []
 
 
 class _Same:

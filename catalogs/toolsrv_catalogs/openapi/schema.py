@@ -20,6 +20,7 @@ from toolsrv_catalogs.openapi.references import (
     Node,
     ReferenceFault,
     References,
+    all_of,
     split_reference,
     variants,
 )
@@ -76,37 +77,46 @@ class Shape:
         return self.is_base or named or told is True or isinstance(told, dict)
 
 
-def shape(refs: References, node: Node, depth: int = 0) -> Shape:
-    """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
-    make = partial(_shape, refs, node, depth)
+def shape(refs: References, node: Node, depth: int = 0, *, inherited: bool = False) -> Shape:
+    """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells.
+
+    ``inherited``: it stands under the ``allOf`` of another one (``references.variants``).
+    """
+    make = partial(_shape, refs, node, depth, inherited=inherited)
+    kind = "inherited shape" if inherited else "shape"
     try:
         # Within the variants of a schema it depends on which: that schema is not looked into again.
-        return make() if refs.open else refs.once("shape", node, make)
+        return make() if refs.open else refs.once(kind, node, make)
     except ReferenceFault as fault:
         refs.miss(fault)
         return Shape()
 
 
-def _shape(refs: References, node: Node, depth: int) -> Shape:
+def _shape(refs: References, node: Node, depth: int, *, inherited: bool) -> Shape:
     """Return a schema flattened. Raises ReferenceFault for tangles and dead references."""
     if depth > _DEPTH_LIMIT:
         raise ReferenceFault(f"its schemas are nested deeper than {_DEPTH_LIMIT} levels")
     refs.step()
     reference, beside = split_reference(node)
     if beside is not None:
-        return _all_of([shape(refs, one, depth + 1) for one in (beside, reference)])
+        both = (beside, reference)
+        return _all_of([shape(refs, one, depth + 1, inherited=inherited) for one in both])
     value, resolver = refs.follow(node)
     if not isinstance(value, dict):
         return Shape()
     here = Node(value, resolver)
     parts = [_own(value, resolver)]
     if "allOf" in value:
-        parts += [shape(refs, one, depth + 1) for one in variants(here, "allOf")]
+        parts += [
+            shape(refs, one, depth + 1, inherited=inherited or inherits)
+            for one, inherits in all_of(here)
+        ]
     chooses = value.keys() & _CHOICES or "discriminator" in value
     if chooses and id(value) not in refs.open:
         refs.open.add(id(value))
         for key in ("oneOf", "anyOf"):
-            chosen = [shape(refs, one, depth + 1) for one in variants(here, key)]
+            each = variants(here, key, inherited=inherited)
+            chosen = [shape(refs, one, depth + 1) for one in each]
             chosen = [one for one in chosen if one.words.get("type") not in ("null", ["null"])]
             if chosen:
                 parts.append(_any_of(chosen))
