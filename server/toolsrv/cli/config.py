@@ -112,7 +112,7 @@ _PLACES = {"keyring": "the system keyring", "environment": "the environment"}
 
 @click.group(epilog=example("toolsrv keys set rapidapi"))
 def keys() -> None:
-    """Keep the keys that live calls need.
+    """Manage the keys of live calls.
 
     A key goes to its own host only, and is shown nowhere. Instead of a stored key the environment
     may hold it: RAPIDAPI_KEY, or TOOLSRV_KEY_ with the host in capitals

@@ -34,7 +34,7 @@ def doctor(
     no_try: bool,
     as_json: bool,
 ) -> None:
-    """Look whether everything works; loads the model and lets it write for a second.
+    """Check the installation and registered clients; the model writes for a second.
 
     The MCP server is started as each registered client starts it, and its tools are listed. That
     also keeps its first answers, which the next start gives at once.

@@ -284,7 +284,7 @@ def _list(session: Session) -> ModelList:
 
 @click.group(epilog=example("toolsrv model info"))
 def model() -> None:
-    """Inspect models, bring them here, and make GGUF files of checkpoints."""
+    """Download, inspect and choose models, and make GGUF files of checkpoints."""
 
 
 for command in (list_, pull, convert, quantize, merge, use, prompts, remove):
@@ -389,11 +389,10 @@ def _print_model(document: dict[str, Any], found: ModelInfo) -> None:
 
 def _memory(needs: Footprint, context: int) -> str:
     """Say what a path of ``context`` tokens takes, and with all of a tree kept."""
-    from toolsrv_runtime.requirements import format_bytes as bytes_told
-    from toolsrv_runtime.requirements import resident_cells
+    from toolsrv_runtime.requirements import format_bytes, resident_cells
 
     path, tree = needs.total(context), needs.total(resident_cells(context))
-    return f"{bytes_told(path)} for one path, {bytes_told(tree)} with a whole tree"
+    return f"{format_bytes(path)} for one path, {format_bytes(tree)} with a whole tree"
 
 
 def _reason(key: str, reasons: dict[str, str]) -> str:

@@ -185,7 +185,7 @@ api_option = click.option(
 
 @click.group(epilog=example("toolsrv recordings stats"))
 def recordings() -> None:
-    """Keep calls and what came of them, to be given again.
+    """Manage recorded calls, which replay and simulation answer from.
 
     --mode record (or the setting "mode") keeps what calls come to; --mode replay gives it again
     and reaches nobody. No key enters a recording.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog=example("toolsrv run list"))
 def run() -> None:
-    """Look at finished runs: their trees and the responses of their calls."""
+    """Show finished runs: their trees and the responses of their calls."""
 
 
 @run.command("list", epilog=example("toolsrv run list --limit 5"))

@@ -14,7 +14,7 @@ from toolsrv.cli.session import Session, pass_session
 
 @click.group(epilog=example("toolsrv world serve"))
 def world() -> None:
-    """Be the API world of other programs."""
+    """Serve APIs to programs written for ToolBench or StableToolBench."""
 
 
 @world.command(

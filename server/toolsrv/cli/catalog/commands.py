@@ -43,7 +43,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, table=COMMANDS, epilog=example("toolsrv catalog stats"))
 def catalog() -> None:
-    """Look at the catalogs; import, accept, export them."""
+    """Import, inspect, refresh, check and export catalogs of APIs."""
 
 
 @click.command("list", epilog=example("toolsrv catalog list --json"))

@@ -156,5 +156,5 @@ def report() -> None:
 )
 @pass_session
 def lab(session: Session) -> None:
-    """Make and judge the parts that ship: instructions, training, evaluation."""
+    """Train and evaluate models and search: instructions, training, evaluation."""
     session.public()
