@@ -1,6 +1,6 @@
 """APIs as functions a model can call: names, keys, function objects, argument schemas.
 
-Follows ToolBench's function list (spec: formats 1.3 to 1.6 and 2). Two modes:
+Follows ToolBench's function list. Two modes:
 
 - ``literal=True`` reproduces ToolBench byte for byte, quirks included: optional parameters
   vanish when there is no required one, the API's raw name is replaced blindly inside its own

@@ -1,4 +1,4 @@
-"""Standardised names, exactly as ToolBench makes them (spec: formats 1.3 to 1.5).
+"""Standardised names, exactly as ToolBench makes them.
 
 ToolBench drops the letters of most scripts. Where a name has such letters, ids and the names that a
 model reads spell them in Latin ones (``readable_name``): ``Погода`` is ``pogoda`` there and not

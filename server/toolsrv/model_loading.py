@@ -158,9 +158,9 @@ Progress = Callable[[int, int], None]
 
 def is_peft_adapter(adapter: Path | None) -> bool:
     """Whether an adapter is PEFT's, which is merged before it is used."""
-    from toolsrv_runtime.convert.adapter import is_peft as looks
+    from toolsrv_runtime.convert.adapter import is_peft
 
-    return adapter is not None and looks(adapter)
+    return adapter is not None and is_peft(adapter)
 
 
 def merged_model(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolsrv_lab.given_apis import GivenApi, GivenApis
 from toolsrv_lab.nano.world import Answer, World
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Match, MatchRequest
@@ -21,27 +22,6 @@ from toolsrv_runtime.calls.result import Consent, Spool
 from toolsrv_runtime.errors import ArgumentError
 
 _MORE = 4  # so many times more is asked for where hits of other catalogs are left out
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateList:
-    """One hit."""
-
-    api: Api
-    score: float
-    clause: str
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateLists:
-    """A list of hits."""
-
-    hits: Sequence[RetrievedApi]
-    nothing_fits: bool
-    nearest_categories: Sequence[str] = ()
-    dead_left_out: int = 0
-    need_consent: Sequence[str] = ()
-    language: str = ""
 
 
 class CatalogSearch(Protocol):
@@ -77,9 +57,7 @@ class CatalogFinder:
         wanted = limit if self._catalog else _MORE * limit
         found = self._retriever.search(text, wanted, category=category, catalog=self._catalog)
         hits = [hit for hit in found.hits if hit.api.id in self._ids][:limit]
-        return CandidateLists(
-            hits, found.nothing_fits, found.nearest_categories, found.dead_left_out
-        )
+        return GivenApis(hits, found.nothing_fits, found.nearest_categories, found.dead_left_out)
 
     def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
@@ -127,14 +105,10 @@ class Listing:
         hits: list[RetrievedApi] = [hit for hit in found.hits if hit.api.id not in self._hidden]
         if self._candidates:
             hits = [
-                CandidateList(api, 0.0, text)
-                for api in self._candidates
-                if api.id not in self._hidden
+                GivenApi(api, 0.0, text) for api in self._candidates if api.id not in self._hidden
             ]
         nothing = found.nothing_fits and not self._wanted
-        return CandidateLists(
-            self._with_wanted(hits, text, most), nothing, found.nearest_categories
-        )
+        return GivenApis(self._with_wanted(hits, text, most), nothing, found.nearest_categories)
 
     def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
@@ -157,12 +131,12 @@ class Listing:
         others = {hit.api.id for hit in [h for h in hits if h.api.id not in wanted][:room]}
         kept = [hit for hit in hits if hit.api.id in others | wanted]
         there = {hit.api.id for hit in kept}
-        kept += [CandidateList(api, 0.0, text) for api in self._wanted if api.id not in there]
+        kept += [GivenApi(api, 0.0, text) for api in self._wanted if api.id not in there]
         found: list[RetrievedApi] = []
         for hit in kept:
             found.append(hit)
             if (twin := self._beside.get(hit.api.id)) is not None:
-                found.append(CandidateList(twin, hit.score, hit.clause))
+                found.append(GivenApi(twin, hit.score, hit.clause))
         return found
 
 

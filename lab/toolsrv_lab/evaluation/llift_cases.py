@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from toolsrv_catalogs.layout import api_place
+from toolsrv_lab.given_apis import GivenApi, GivenApis
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
@@ -143,27 +144,6 @@ def _cases(text: str, where: str) -> list[Case]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CaseHit:
-    """A source that is offered."""
-
-    api: Api
-    score: float = 1.0
-    clause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CaseHits:
-    """All sources of a case."""
-
-    hits: tuple[CaseHit, ...]
-    nothing_fits: bool = False
-    nearest_categories: tuple[str, ...] = ()
-    dead_left_out: int = 0
-    need_consent: tuple[str, ...] = ()
-    language: str = ""
-
-
 @dataclass(slots=True)
 class CaseWorld:
     """Retriever and caller of the case that is open: every source is offered, and answers."""
@@ -171,10 +151,10 @@ class CaseWorld:
     case: Case
     _schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
 
-    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> CaseHits:
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> GivenApis:
         """Return the sources, in the order of the case."""
         del text, category
-        return CaseHits(tuple(CaseHit(one) for one in self.case.apis[:limit]))
+        return GivenApis(tuple(GivenApi(one) for one in self.case.apis[:limit]))
 
     def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return that every source is as near to the task as any other."""

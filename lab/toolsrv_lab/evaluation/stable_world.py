@@ -1,6 +1,6 @@
 """The API server of StableToolBench as a caller, and the APIs of a query as its candidates.
 
-``WorldCaller`` speaks ``/virtual`` (spec: formats 6.4) with a world of ours that replays a cache.
+``WorldCaller`` speaks ``/virtual`` with a world of ours that replays a cache.
 The headers of its replies tell what the cache had: a reply of a real service, one that the cache's
 makers had simulated, or nothing.
 """
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import httpx
 
+from toolsrv_lab.given_apis import GivenApi, GivenApis
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Match, MatchRequest
@@ -154,27 +155,6 @@ def _result(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QueryHit:
-    """One API that a query came with."""
-
-    api: Api
-    score: float = 1.0
-    clause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryHits:
-    """The APIs that a query came with."""
-
-    hits: tuple[QueryHit, ...]
-    nothing_fits: bool = False
-    nearest_categories: tuple[str, ...] = ()
-    dead_left_out: int = 0
-    need_consent: tuple[str, ...] = ()
-    language: str = ""
-
-
 @dataclass(slots=True)
 class QueryRetriever:
     """A retriever that offers the APIs that the query came with, where it came with any.
@@ -189,7 +169,7 @@ class QueryRetriever:
         """Return the query's APIs in its order, or what ``inner`` finds."""
         if not self.candidates:
             return self.inner.search(text, limit, category=category)
-        return QueryHits(tuple(QueryHit(one) for one in self.candidates[:limit]))
+        return GivenApis(tuple(GivenApi(one) for one in self.candidates[:limit]))
 
     def scores(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""

@@ -1,4 +1,4 @@
-"""Training conversations in ToolBench's format (spec: formats 10.1) as tokens with loss masks."""
+"""Training conversations in ToolBench's format as tokens with loss masks."""
 
 from __future__ import annotations
 

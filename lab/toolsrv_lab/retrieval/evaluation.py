@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -13,8 +12,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.evaluation.statistics import Share, share
+from toolsrv_lab.given_apis import GivenApi
 from toolsrv_lab.retrieval.queries import Query
-from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import MatchRequest
 from toolsrv_registry.ranker import Ranker
 from toolsrv_registry.registry import Registry
@@ -89,15 +88,6 @@ RECALL_AT = (5, 10)
 ALL = "all sets"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A ranked API, the input of ``rerank``; ``clause`` is the whole text."""
-
-    api: Api
-    clause: str
-    score: float
-
-
 class SetFigures(BaseModel):
     """The figures of one set of queries, in per cent.
 
@@ -170,7 +160,7 @@ def with_matcher(registry: Registry) -> Callable[..., Ranking]:
     def rank(text: str, *, among: frozenset[str] | None = None) -> Ranking:
         ranking = registry.retriever.rank(text, among=among)
         apis = registry.store.get_many([api_id for api_id, _ in ranking[:MOST_RERANKED]])
-        first = [Candidate(apis[one], text, score) for one, score in ranking[:MOST_RERANKED]]
+        first = [GivenApi(apis[one], score, text) for one, score in ranking[:MOST_RERANKED]]
         best = rerank(first, text, registry.retriever.match)
         return [*((one.hit.api.id, one.score) for one in best), *ranking[MOST_RERANKED:]]
 

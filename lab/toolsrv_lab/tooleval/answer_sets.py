@@ -1,4 +1,4 @@
-"""Answers as ToolEval judges them (spec: formats 8.1), read from every kind of file."""
+"""Answers as ToolEval judges them, read from every kind of file."""
 
 from __future__ import annotations
 

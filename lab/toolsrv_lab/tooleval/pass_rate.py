@@ -1,4 +1,4 @@
-"""ToolEval's pass rate (spec: formats 8.3), and StableToolBench's solvable pass rate (8.5).
+"""ToolEval's pass rate, and StableToolBench's solvable pass rate.
 
 Votes are independent, so that they are asked for at the same time; each is resumed from the judge's
 log. A judge that needs no votes is asked once.

@@ -1,4 +1,4 @@
-"""ToolEval's labels and how they combine (spec: formats 8.3 to 8.5). Pure.
+"""ToolEval's labels and how they combine. Pure.
 
 An answer solves its query or not, a task can be solved with its tools or not, and both together
 pass or fail; each may be unsure. Coins are drawn by a hash, so that a run that is repeated decides

@@ -1,4 +1,4 @@
-"""ToolEval's win rate (spec: formats 8.4), and StableToolBench's (8.5).
+"""ToolEval's win rate, and StableToolBench's.
 
 A round is decided by the pass labels where they differ, by a missing answer, else by the judge:
 solved beats unsure beats unsolved, and equals are compared. Unlike the reference, an answer's status

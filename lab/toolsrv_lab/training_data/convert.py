@@ -1,4 +1,4 @@
-"""Answer files as one training file, ``toolllama_G123_dfs_train.json`` (spec: formats 10.1, 10.2)."""
+"""Answer files as one training file, ``toolllama_G123_dfs_train.json``."""
 
 from __future__ import annotations
 

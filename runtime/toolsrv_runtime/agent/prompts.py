@@ -293,7 +293,7 @@ def comparison_question(first: Step, second: Step) -> str:
 
 
 def prefers_first(reply: Completion) -> bool:
-    """Whether a reply to ``comparison_question`` ends with an A (spec: formats 5.2)."""
+    """Whether a reply to ``comparison_question`` ends with an A."""
     return reply.text.strip().lower().endswith("a")
 
 

@@ -181,7 +181,7 @@ class Ledger:
 
 
 def finish_result(arguments: str) -> Observation:
-    """Return what a Finish call comes to (spec: formats 4.4): answer, give-up or a defect."""
+    """Return what a Finish call comes to: answer, give-up or a defect."""
     try:
         value = json.loads(arguments, strict=False)
     except (ValueError, RecursionError):

@@ -33,8 +33,8 @@ from toolsrv_runtime.calls.result import (
     SpoolError,
     declared_size,
     kind_of_status,
+    read_or_spool,
 )
-from toolsrv_runtime.calls.result import read_or_spool as read_spooled
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "QUERY"})
 """Methods that may be sent twice (RFC 9110, 9.2.2)."""
@@ -360,7 +360,7 @@ async def _read_response(
         spool.progress(done, in_all)
 
     try:
-        data, spooled, too_large = await read_spooled(
+        data, spooled, too_large = await read_or_spool(
             response, limits.size, replace(spool, progress=arriving), message.secrets
         )
     except SpoolError as error:

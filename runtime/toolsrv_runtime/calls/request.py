@@ -39,7 +39,6 @@ from toolsrv_runtime.calls.serialization import (
     takes_base64,
     vanishes_in_query,
 )
-from toolsrv_runtime.calls.serialization import query_pairs as styled
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 Property = tuple[Parameter, Any]
@@ -322,7 +321,7 @@ def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, valu
             if not parameter.place:
                 value = _as_provider_writes(parameter, value)
             escape = percent_encode_reserved if parameter.reserved else percent_encode
-            parts.query.extend(styled(name, value, style, escape=escape))
+            parts.query.extend(query_pairs(name, value, style, escape=escape))
 
 
 def _one_line(text: str) -> str:

@@ -17,9 +17,8 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.contract.format import Step
 from toolsrv_runtime.planner.matched import holds
 from toolsrv_runtime.planner.scene import Scene, about, news
-from toolsrv_runtime.values import kinds as patterns
-from toolsrv_runtime.values import kinds as readings
 from toolsrv_runtime.values.facts import words
+from toolsrv_runtime.values.kinds import find_values, normalise_value, value_kind
 
 _STOP = re.compile(r"[.?!;]\s")
 _TWO = re.compile(
@@ -145,13 +144,13 @@ def _fits(parameter: Parameter, function: Function, row: _Row) -> bool:
     """Whether a parameter takes what a row has: the same by name, or by what its values look like."""
     if _noun(parameter) in row.nouns:
         return True
-    kind = patterns.value_kind(parameter, function.api)
-    return all(patterns.find_values(kind, value) == [value] for value in row.values)
+    kind = value_kind(parameter, function.api)
+    return all(find_values(kind, value) == [value] for value in row.values)
 
 
 def _names(parameter: Parameter, function: Function) -> bool:
     """Whether a parameter takes names."""
-    return patterns.value_kind(parameter, function.api) in {"", "name", "country"}
+    return value_kind(parameter, function.api) in {"", "name", "country"}
 
 
 def _rows(scene: Scene) -> Iterator[_Row]:
@@ -181,9 +180,7 @@ def _lists(step: Step, last: int) -> Iterator[_Row]:
     response = step.response if isinstance(step.response, dict) else {}
     for name, told in response.items():
         if isinstance(told, list) and 1 < len(told) <= _LONGEST:
-            values = tuple(
-                readings.normalise_value("name", one) for one in told if isinstance(one, str)
-            )
+            values = tuple(normalise_value("name", one) for one in told if isinstance(one, str))
             if len(values) == len(told) and not any(map(_DIGIT.search, values)):
                 noun = words(str(name)).rpartition(" ")[2].removesuffix("s")
                 yield _Row(values, frozenset({noun}), last, listed=True)
@@ -213,7 +210,7 @@ def _alike(function: Function) -> list[str]:
     """Return the two parameters that must be given and take the same kind, [] for other ones."""
     required = [key for key, one in function.parameters.items() if one in function.api.required]
     kinds = {
-        (patterns.value_kind(function.parameters[key], function.api), function.parameters[key].enum)
+        (value_kind(function.parameters[key], function.api), function.parameters[key].enum)
         for key in required
     }
     return required if len(required) == 2 and len(kinds) == 1 else []

@@ -11,9 +11,8 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import upcoming
 from toolsrv_runtime.planner.scene import Offer, Scene, news
-from toolsrv_runtime.values import kinds as patterns
-from toolsrv_runtime.values import kinds as readings
 from toolsrv_runtime.values.dates import today
+from toolsrv_runtime.values.kinds import find_values, normalise_value, value_kind
 
 _CLOCK = re.compile(
     r"\b(?:clocks?|watch|local time|what time|which time|what hour)\b", re.IGNORECASE
@@ -42,14 +41,14 @@ _FROM = re.compile(r"from|source|origin")
 
 def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
     """Return the day, the moment or the zone of that for a parameter, "" where none is meant."""
-    kind = patterns.value_kind(parameter, api)
-    if kind == "date" and _THAT_DAY.search(part) and not patterns.find_values("date", part):
+    kind = value_kind(parameter, api)
+    if kind == "date" and _THAT_DAY.search(part) and not find_values("date", part):
         return _day(part, scene)
     if kind == "date" and parameter in api.optional and _AHEAD.search(part):
         return _coming(part, scene)
     if kind not in {"time", "zone"} or not _THAT_MOMENT.search(part):
         return ""
-    if patterns.find_values("time", part) or (kind == "zone" and not _FROM.search(parameter.name)):
+    if find_values("time", part) or (kind == "zone" and not _FROM.search(parameter.name)):
         return ""
     found = _moment(scene)
     if not found:
@@ -70,7 +69,7 @@ def converter(words: str, scene: Scene) -> Offer | None:
         return None
     for offer in scene.offers:
         api = offer.function.api
-        kinds = sorted(patterns.value_kind(one, api) for one in api.required)
+        kinds = sorted(value_kind(one, api) for one in api.required)
         if kinds == ["time", "zone", "zone"]:
             return offer
     return None
@@ -94,13 +93,13 @@ def _coming(part: str, scene: Scene) -> str:
 
     "I fly to Bishkek on 10 June 2027. How many hours will I be ahead of Prague?"
     """
-    day = "" if patterns.find_values("date", part) else _told_day(part, scene)
+    day = "" if find_values("date", part) else _told_day(part, scene)
     return day if day > str(today()) else ""
 
 
 def _told_day(part: str, scene: Scene) -> str:
     before = scene.task[: max(0, scene.task.find(part)) + len(part)]
-    days = [readings.normalise_value("date", one) for one in patterns.find_values("date", before)]
+    days = [normalise_value("date", one) for one in find_values("date", before)]
     full = dict.fromkeys(one for one in days if _DAY.fullmatch(one))
     return next(iter(full)) if len(full) == 1 else ""
 

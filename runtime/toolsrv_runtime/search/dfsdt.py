@@ -3,9 +3,9 @@
 A strategy yields effects (``Think``, ``Act``, ``Compare``, ``Backtrack``, ``Decompose``,
 ``BeginSubtask``) and is sent their results. The driver decides how long it runs; closing the
 generator ends the search at once. ``dfsdt``: depth-first search-based decision tree (ToolLLM paper
-2.3, spec: formats 5.2), O(width ** rounds) replies at worst, bounded by ``max_replies``. ``dfs``:
+2.3), O(width ** rounds) replies at worst, bounded by ``max_replies``. ``dfs``:
 all children of a node are made first, compared in pairs and entered best first; w * (w - 1)
-comparisons a node. ``react``: up to N independent chains (spec: formats 5.5). ``decomposed``: one
+comparisons a node. ``react``: up to N independent chains. ``decomposed``: one
 search below another for each subtask, then one for the whole task. Does no I/O; knows no prompts or
 engines.
 """
@@ -100,7 +100,7 @@ class SearchRules:
 
     ``depth`` counts tree nodes, not rounds: a reply with a thought and a call is three of them.
     ``retry_root``: a give-up as the first action costs the root one child, where the reference
-    ends the whole search (spec: summary point 12).
+    ends the whole search.
     """
 
     width: int = 2

@@ -1,4 +1,4 @@
-"""The search tree in ToolBench's shape (spec: formats 5.1): Thought, Action, Action Input nodes.
+"""The search tree in ToolBench's shape: Thought, Action, Action Input nodes.
 
 One model reply hangs a chain of up to three nodes below the current one. The tree knows nothing
 about prompts, engines or budgets.
@@ -15,7 +15,7 @@ NodeType = Literal["Thought", "Action", "Action Input"]
 
 
 class Code(IntEnum):
-    """What a call came to, in ToolBench's numbers (spec: formats 6.2)."""
+    """What a call came to, in ToolBench's numbers."""
 
     FAILED = -1
     OK = 0

@@ -1,4 +1,4 @@
-"""ToolBench answer files: typed model and reader (spec: formats 5.6).
+"""ToolBench answer files: typed model and reader.
 
 A DFSDT file holds a tree of nodes, a CoT file a list of tries, each a chain of nodes. Both end in
 ``answer_generation``: the answer, the functions and the training conversations. Numbers, names and

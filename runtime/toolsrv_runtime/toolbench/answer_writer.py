@@ -3,7 +3,7 @@
 DFSDT and CoT have one shape each (``answer_files``); ReACT is CoT with one try. Differences from
 the reference: of several give-ups the first is written, not a random one, and ``total_tokens``
 counts all prompts and replies. A conversation holds what the model read before a reply; of its
-diversity messages only the last is kept (spec: formats 5.6).
+diversity messages only the last is kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ToolBench's environment: which API an action names, error labels, status codes, observations.
 
-Pure functions over names, texts and typed call results (spec: formats 4.4, 6; vectors
+Pure functions over names, texts and typed call results (vectors
 ``process_error`` and ``env_step``). Where the reference crashes, a defined result stands instead:
 an action that matches no API is an unknown function, arguments of Finish that are no object lack
 their ``return_type``. The label of a success is guessed from words of the response, as the
@@ -22,7 +22,7 @@ from toolsrv_runtime.search.tree import Code
 
 RESPONSE_LIMIT = 2048
 OBSERVATION_LIMIT = 1024
-"""Characters of a response at the service, and of the whole observation (spec: 4.4 and 6.1)."""
+"""Characters of a response at the service, and of the whole observation."""
 
 ANSWERED_TEXT = '{"response":"successfully giving the final answer."}'
 GAVE_UP_TEXT = '{"response":"chose to give up and restart"}'

@@ -24,7 +24,7 @@ from toolsrv_runtime.files import open_atomic_text, open_file, read_file
 from toolsrv_runtime.toolbench.answer_files import parse_answer
 
 ANCHOR = "with a function call to actually excute your step."
-"""What ToolBench's own programs look for in a system message, in that spelling (spec: 4.1)."""
+"""What ToolBench's own programs look for in a system message, in that spelling."""
 
 HINT = " Your output should follow this format:\nThought:\nAction\nAction Input:\n"
 LISTING = "\nSpecifically, you have access to the following APIs: "
@@ -86,7 +86,7 @@ def user_message(query: str) -> str:
 
 
 def previous_candidates(tried: Iterable[tuple[str, str, str]], observation: str) -> str:
-    """Return the list of what was tried from a node (spec: 5.4)."""
+    """Return the list of what was tried from a node."""
     rows = [
         {
             "name": name,
@@ -103,7 +103,7 @@ def previous_candidates(tried: Iterable[tuple[str, str, str]], observation: str)
 def toolllama_system(system: str, functions: Sequence[Mapping[str, Any]]) -> str:
     """Return a system message as ToolLLaMA reads it: with the format hint and the function list.
 
-    The list is Python's ``str`` of it, not JSON (spec: 4.1).
+    The list is Python's ``str`` of it, not JSON.
 
     Raises:
         DataError: the message lacks the words that the hint follows.
@@ -125,7 +125,7 @@ HEAD = "9a91eea9a6700da78575c4b10bff20cdc29d8452d466ce7252770b3da679ff6d"
 DIVERSITY = "60060deea4b0d4de5cf20588949cfb129244780ba49fff374ec45520a3889982"
 FINISH = "7303d4da37d013403d196126d6707cd8f64fdec0c942c08f03fbbc5ed4a9626d"
 OLDER_FINISH = "b97d3e919ed4f905dea525d90fb618e6df9146e7062ffef5951509932e8eeb12"
-"""SHA-256 of the sentences of released data (spec: 4.1); older data says less about Finish."""
+"""SHA-256 of the sentences of released data; older data says less about Finish."""
 
 _CANDIDATE_SLOT = "{previous_candidate}"
 

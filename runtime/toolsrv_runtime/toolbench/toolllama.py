@@ -1,4 +1,4 @@
-"""ToolLLaMA's conversation format (spec: formats 4): prompt, grammar and parser.
+"""ToolLLaMA's conversation format: prompt, grammar and parser.
 
 The system turn holds ToolBench's instructions, the tools and the functions as Python prints them.
 Task, replies and observations follow as turns with the roles System, User, Assistant and Function.
@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 from toolsrv_registry.functions import Function, function_object, tool_list_block
 from toolsrv_registry.names import function_name
-from toolsrv_runtime.agent import prompts as asides
-from toolsrv_runtime.agent import prompts as goes_on
-from toolsrv_runtime.agent import prompts as told
+from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.fitting import PromptShape, fit_prompt
 from toolsrv_runtime.calls.compress import compress, count_text, filter_by_schema
 from toolsrv_runtime.contract.format import (
@@ -219,7 +217,7 @@ class ToolllamaFormat:
         if self._fidelity.service_observations:
             return environment.truncate_observation(error, response)
         said = {"error": error, "response": "" if response is None else response}
-        room = told.observation_tokens(self._engine, self._profile.observation_limit)
+        room = prompts.observation_tokens(self._engine, self._profile.observation_limit)
         named = isinstance(response, dict) and not error and filter_by_schema(response, schema)
         return compress(said, room, {"error": "str", "response": schema} if named else None)
 
@@ -249,18 +247,18 @@ class ToolllamaFormat:
     ) -> Action | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
         tokens = self._room(max_tokens)
-        _, prompt = self._fitted(view, asides.FINISH_PROMPT, tokens, meter)
-        reply = self._ask(prompt, asides.finish_grammar(), tokens, Sampling(), stop, meter)
-        return asides.read_finish(reply)
+        _, prompt = self._fitted(view, prompts.FINISH_PROMPT, tokens, meter)
+        reply = self._ask(prompt, prompts.finish_grammar(), tokens, Sampling(), stop, meter)
+        return prompts.read_finish(reply)
 
     def prefers(
         self, view: History, first: Step, second: Step, *, stop: Stop, meter: UsageMeter
     ) -> bool:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
-        tokens = asides.LETTER_TOKENS
-        _, prompt = self._fitted(view, asides.comparison_question(first, second), tokens, meter)
-        return asides.prefers_first(
-            self._ask(prompt, asides.LETTER_GRAMMAR, tokens, Sampling(), stop, meter)
+        tokens = prompts.LETTER_TOKENS
+        _, prompt = self._fitted(view, prompts.comparison_question(first, second), tokens, meter)
+        return prompts.prefers_first(
+            self._ask(prompt, prompts.LETTER_GRAMMAR, tokens, Sampling(), stop, meter)
         )
 
     def verify(
@@ -274,10 +272,10 @@ class ToolllamaFormat:
         meter: UsageMeter,
     ) -> Judgement | None:
         """Return what the model says of ``answer``; see ``Verifier.verify``."""
-        tokens = min(self._room(max_tokens), asides.JUDGEMENT_TOKENS)
-        _, prompt = self._fitted(view, asides.judgement_question(answer, untraced), tokens, meter)
-        reply = self._ask(prompt, asides.judgement_grammar(), tokens, Sampling(), stop, meter)
-        return asides.read_judgement(reply)
+        tokens = min(self._room(max_tokens), prompts.JUDGEMENT_TOKENS)
+        _, prompt = self._fitted(view, prompts.judgement_question(answer, untraced), tokens, meter)
+        reply = self._ask(prompt, prompts.judgement_grammar(), tokens, Sampling(), stop, meter)
+        return prompts.read_judgement(reply)
 
     def prompt(self, view: History, aside: str = "", documents: Documents | None = None) -> Prompt:
         """Return the whole conversation up to the next reply; ``aside`` is a last user's turn.
@@ -287,7 +285,7 @@ class ToolllamaFormat:
         """
         pieces = [
             Piece(f"System: {self._system(view, documents)}\n", shared=True),
-            Piece(f"User: {user_message(goes_on.task_with_earlier_runs(view))}\n"),
+            Piece(f"User: {user_message(prompts.task_with_earlier_runs(view))}\n"),
         ]
         for step in view.path:
             pieces += step.move.pieces
@@ -314,7 +312,7 @@ class ToolllamaFormat:
             [step.observation for step in (*view.tried, *view.path)],
             lambda shape: self._engine.count(write(shape)[1]),
             limit,
-            task_tokens=self._engine.count((Piece(goes_on.task_with_earlier_runs(view)),)),
+            task_tokens=self._engine.count((Piece(prompts.task_with_earlier_runs(view)),)),
         )
         meter.note(fitted.notes)
         return write(fitted.shape)
@@ -338,7 +336,7 @@ class ToolllamaFormat:
 
     def _shown(self, step: Step) -> str:
         again = step.repeats and not self._fidelity.literal_replies
-        return f"{step.observation}\n{asides.REPEATED_CALL_NOTE}" if again else step.observation
+        return f"{step.observation}\n{prompts.REPEATED_CALL_NOTE}" if again else step.observation
 
     def _diversity(self, view: History) -> Iterator[Piece]:
         """Yield the messages about what was tried from here, one for each time it was asked."""
@@ -383,7 +381,7 @@ class ToolllamaFormat:
         if not self._profile.grounded:
             return None
         return grammar_rules.grounding_texts(
-            goes_on.task_with_earlier_runs(view), [step.observation for step in view.path]
+            prompts.task_with_earlier_runs(view), [step.observation for step in view.path]
         )
 
     def _room(self, max_tokens: int) -> int:

@@ -38,9 +38,13 @@ from pydantic import AnyUrl, ValidationError
 import toolsrv
 from toolsrv import faults, operations
 from toolsrv.calls.consent import worth_asking
-from toolsrv.mcp_server import descriptions as schemas
-from toolsrv.mcp_server import descriptions as words
 from toolsrv.mcp_server.call_resources import add_call_responses, add_files
+from toolsrv.mcp_server.descriptions import (
+    descriptions,
+    instructions,
+    publish_input,
+    publish_output,
+)
 from toolsrv.mcp_server.elicitation import RunConsents
 from toolsrv.mcp_server.messages import WellFormedResults
 from toolsrv.mcp_server.notifications import (
@@ -290,11 +294,11 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         "toolsrv",
         title="toolsrv",
         description="Finds APIs and solves whole tasks with a local model.",
-        instructions=words.instructions(domains, bench.settings),
+        instructions=instructions(domains, bench.settings),
         version=toolsrv.__version__,
         tools=_tools(
             tools,
-            words.descriptions(domains, bench.settings),
+            descriptions(domains, bench.settings),
             bench.settings.model_dump(mode="json"),
             live=worth_asking(bench.settings),
         ),
@@ -328,7 +332,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
 
 
 def _descriptions(bench: Workbench) -> dict[str, str]:
-    return words.descriptions(bench.domains(), bench.settings)
+    return descriptions(bench.domains(), bench.settings)
 
 
 def _tools(
@@ -356,9 +360,9 @@ def _tools(
             meta=app_meta(function.__name__),
         )
         entry.parameters["additionalProperties"] = False
-        schemas.publish_input(entry.parameters, defaults)
+        publish_input(entry.parameters, defaults)
         output = entry.fn_metadata.output_schema or {}
-        schemas.publish_output(output)
+        publish_output(output)
         if function not in published:
             del output["properties"]
         entries.append(entry)
