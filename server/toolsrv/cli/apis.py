@@ -248,8 +248,8 @@ def call(
     """
     from toolsrv.calls.files import UnsavedError
     from toolsrv.calls.uploads import named_paths
-    from toolsrv.cli.catalog.report import Bar
     from toolsrv.cli.interrupt import interruptible
+    from toolsrv.cli.output import Bar
     from toolsrv.views.apis import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)

@@ -28,7 +28,10 @@ COMMANDS = {
     "setup": ("toolsrv.cli.setup:setup", "Set up model, catalog, clients; solve a first task."),
     "connect": ("toolsrv.cli.connect:connect", "Register toolsrv in a desktop client."),
     "disconnect": ("toolsrv.cli.connect:disconnect", "Take toolsrv out of a desktop client."),
-    "catalog": ("toolsrv.cli.catalog.commands:catalog", "Import, inspect and refresh catalogs of APIs."),
+    "catalog": (
+        "toolsrv.cli.catalog.commands:catalog",
+        "Import, inspect and refresh catalogs of APIs.",
+    ),
     "index": ("toolsrv.cli.catalog.index:index", "Build or inspect the search index."),
     "run": ("toolsrv.cli.run:run", "Show finished runs, their trees and responses."),
     "model": ("toolsrv.cli.model:model", "Download, choose, convert and quantise models."),

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import GivenPath, example, json_option, not_empty
-from toolsrv.cli.output import emit_json, listing, note
+from toolsrv.cli.output import Bar, emit_json, listing, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.downloads import endpoint
 from toolsrv_registry.errors import UsageError

@@ -25,6 +25,7 @@ from toolsrv_registry import wellformed
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
+    from rich.progress import Progress
 
 PIPE_WIDTH = 160
 
@@ -247,3 +248,50 @@ class StatusLine(ABC):
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+
+class Bar:
+    """Progress on stderr: a bar with the time left on a terminal, elsewhere one line.
+
+    ``show`` takes (done, total) and may be called from any thread.
+    """
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what = what
+        self._unit = unit
+        self._progress: Progress | None = None
+        self._task: Any = None
+        self._told = False
+
+    def __enter__(self) -> Self:
+        screen = console(err=True)
+        if screen.is_terminal:
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+
+            count = DownloadColumn() if self._unit == "bytes" else MofNCompleteColumn()
+            self._progress = Progress(
+                TextColumn(self._what), BarColumn(), count, TimeRemainingColumn(), console=screen
+            )
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def show(self, done: int, total: int | None) -> None:
+        """Say how far it is; ``total`` is None where nobody knows."""
+        if self._progress is not None:
+            if self._task is None:
+                self._task = self._progress.add_task(self._what, total=total)
+            self._progress.update(self._task, completed=done, total=total)
+        elif not self._told:
+            self._told = True
+            note(self._what if total is None else f"{self._what}: {total} {self._unit}")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.catalog.imports import fetch_published, show_published
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import (
     example,
@@ -21,7 +20,7 @@ from toolsrv.cli.options import (
     sha256_option,
     source_argument,
 )
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.downloads import check_local
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.catalog.storing import ImportSource, import_catalog
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import (
@@ -21,7 +20,7 @@ from toolsrv.cli.options import (
     sha256_option,
     source_argument,
 )
-from toolsrv.cli.output import emit_json, listing, note
+from toolsrv.cli.output import Bar, emit_json, listing, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 

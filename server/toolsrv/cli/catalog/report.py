@@ -5,68 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.catalog.changes import hidden_note, show_difference
 from toolsrv.cli.output import console, note, pluralize, table
 from toolsrv.plain import one_line, plain
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from toolsrv_catalogs.importer import ImportResult
     from toolsrv_registry.storage.entries import Changes, Origin
 
 LINES = 40
 """Refused things and altered files that are shown; all are in the JSON."""
 DIFFERENCES = 20
-
-
-class Bar:
-    """Progress on stderr: a bar with the time left on a terminal, elsewhere one line.
-
-    ``show`` takes (done, total) and may be called from any thread.
-    """
-
-    def __init__(self, what: str, unit: str) -> None:
-        self._what = what
-        self._unit = unit
-        self._progress: Progress | None = None
-        self._task: Any = None
-        self._told = False
-
-    def __enter__(self) -> Self:
-        screen = console(err=True)
-        if screen.is_terminal:
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-
-            count = DownloadColumn() if self._unit == "bytes" else MofNCompleteColumn()
-            self._progress = Progress(
-                TextColumn(self._what), BarColumn(), count, TimeRemainingColumn(), console=screen
-            )
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def show(self, done: int, total: int | None) -> None:
-        """Say how far it is; ``total`` is None where nobody knows."""
-        if self._progress is not None:
-            if self._task is None:
-                self._task = self._progress.add_task(self._what, total=total)
-            self._progress.update(self._task, completed=done, total=total)
-        elif not self._told:
-            self._told = True
-            note(self._what if total is None else f"{self._what}: {total} {self._unit}")
 
 
 @dataclass(frozen=True)

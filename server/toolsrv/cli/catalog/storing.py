@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.catalog.changes import refuse_shipped
-from toolsrv.cli.catalog.report import Bar, Imported, IndexResult, show
+from toolsrv.cli.catalog.report import Imported, IndexResult, show
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.output import emit_json, note, pluralize
+from toolsrv.cli.output import Bar, emit_json, note, pluralize
 from toolsrv.cli.session import Session
 from toolsrv.plain import plain
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError

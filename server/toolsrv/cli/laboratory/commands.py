@@ -10,7 +10,7 @@ from toolsrv.cli.session import Session, pass_session
 
 _ENCODER = "toolsrv.cli.laboratory.retrieval"
 _HERE = "toolsrv.cli.laboratory.retrieval"
-_INSTRUCTIONS = "toolsrv.cli.laboratory.tasks"
+_INSTRUCTIONS = "toolsrv.cli.laboratory.instructions"
 _MATCHER = "toolsrv.cli.laboratory.matcher"
 _TOOLEVAL = "toolsrv.cli.laboratory.tooleval"
 
@@ -48,8 +48,14 @@ def train() -> None:
             "toolsrv.cli.laboratory.function_calls:eval_bfcl",
             "Function calls, by BFCL's AST checker.",
         ),
-        "apibench": ("toolsrv.cli.lab_apibench:eval_apibench", "Picking an API, as Gorilla does."),
-        "stable": ("toolsrv.cli.lab_stable:eval_stable", "StableToolBench, against its cache."),
+        "apibench": (
+            "toolsrv.cli.laboratory.apibench:eval_apibench",
+            "Picking an API, as Gorilla does.",
+        ),
+        "stable": (
+            "toolsrv.cli.laboratory.stable:eval_stable",
+            "StableToolBench, against its cache.",
+        ),
         "pass-rate": (f"{_TOOLEVAL}:eval_pass_rate", "Answers, by ToolEval's pass rate."),
         "win-rate": (f"{_TOOLEVAL}:eval_win_rate", "Two models' answers side by side."),
         "agreement": (f"{_TOOLEVAL}:eval_agreement", "A judge beside people's labels."),
@@ -129,7 +135,7 @@ def report() -> None:
             "Write solved tasks to train a model on.",
         ),
         "annotate": (
-            "toolsrv.cli.laboratory.tasks:annotate",
+            "toolsrv.cli.laboratory.annotate:annotate",
             "Solve tasks as ToolBench answer files.",
         ),
         "conversations": (

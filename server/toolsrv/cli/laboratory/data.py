@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import GivenPath, example, json_option
-from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 

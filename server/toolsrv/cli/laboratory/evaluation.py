@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toolsrv.cli.catalog.report import Bar
-from toolsrv.cli.output import console, note, table
+from toolsrv.cli.output import Bar, console, note, table
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ def export_examples(session: Session, out: Path, each: int, as_json: bool) -> No
 
     By them a solve sees which function a part of a task is for.
     """
-    from toolsrv.cli.catalog.report import Bar
+    from toolsrv.cli.output import Bar
     from toolsrv.domains import load_catalogs
     from toolsrv_lab.retrieval.examples import make_examples
 

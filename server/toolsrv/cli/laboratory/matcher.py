@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.evaluation import share_cell
 from toolsrv.cli.laboratory.training import TrainingBar
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 

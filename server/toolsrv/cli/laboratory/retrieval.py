@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.laboratory.evaluation import share_text
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 

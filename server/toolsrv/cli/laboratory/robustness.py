@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli import error_handler
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import UsageError
 

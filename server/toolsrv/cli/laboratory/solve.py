@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.options import example, json_option, model_option
-from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import GivenPath, example, json_option
-from toolsrv.cli.output import console, emit_json, note
+from toolsrv.cli.output import Bar, console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 

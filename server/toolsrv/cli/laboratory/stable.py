@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.tooleval import judge_options, open_judge, read_ids
 from toolsrv.cli.options import example, model_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
 

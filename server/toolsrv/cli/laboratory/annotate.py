@@ -1,24 +1,22 @@
-"""``toolsrv lab instructions``, ``lab report instructions`` and ``annotate``: write tasks, solve them.
+"""``toolsrv lab annotate``: tasks solved and kept as ToolBench answer files.
 
-Solved tasks are kept as ToolBench answer files. The work is done by ``toolsrv_lab.instructions``
-and ``toolsrv_lab.annotation``.
+The work is done by ``toolsrv_lab.annotation``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.catalog.report import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option, model_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
@@ -28,247 +26,9 @@ if TYPE_CHECKING:
     from toolsrv_lab.annotation.assignments import Assignment
     from toolsrv_lab.annotation.pipeline import Report, Workplace
     from toolsrv_lab.execution import Cluster
-    from toolsrv_lab.instructions.report import Comparison, Figures
-    from toolsrv_lab.instructions.samples import Kind
-    from toolsrv_registry.api import Api
 
 _IN = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
-_TASKS = 10
-_TEMPERATURE = 0.8
-_NAME = 18  # characters of a file's name in the table
-
-
-@click.command(
-    epilog=example(
-        "toolsrv lab instructions --rounds 1 --out instructions.jsonl",
-        "toolsrv lab instructions --engine model.gguf --calls 50 --out instructions.jsonl",
-    )
-)
-@click.option("--out", type=_OUT, required=True, help="JSON lines, as query files are read.")
-@click.option("--rounds", type=click.IntRange(1, 1000),
-              help="Tasks that each API leads [default: 5]; sampled by --kind or with --engine,"
-              " how often each tool leads [default: 1].")  # fmt: skip
-@click.option("--kind", "kinds", type=click.Choice(["tool", "category", "collection"]),
-              multiple=True, help="Sample as ToolLLM does: the APIs of one tool, tools of one"
-              " category, related tools across categories.")  # fmt: skip
-@click.option("--seed", type=int, default=17, show_default=True)
-@click.option("--catalog", metavar="NAME", help="Only this catalog.")
-@click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
-              help="Share of the tools to keep unseen.")  # fmt: skip
-@click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
-@click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
-@click.option(
-    "--requests",
-    "whole",
-    is_flag=True,
-    help="The requests that were written whole, for several APIs at once.",
-)
-@click.option("--engine", type=_IN, metavar="GGUF",
-              help="Let this model write, prompted as in the paper; goes on after a stop.")  # fmt: skip
-@click.option("--calls", type=click.IntRange(1), help="With --engine: at most so many prompts.")
-@click.option("--tasks", type=click.IntRange(1, 20),
-              help=f"With --engine: tasks asked for in one prompt. [default: {_TASKS}]")  # fmt: skip
-@click.option("--temperature", type=click.FloatRange(0, 5),
-              help=f"With --engine: of the sampling. [default: {_TEMPERATURE}]")  # fmt: skip
-@json_option
-@pass_session
-def instructions(
-    session: Session,
-    out: Path,
-    rounds: int | None,
-    kinds: tuple[Kind, ...],
-    seed: int,
-    catalog: str | None,
-    hold_out: float,
-    held_out: bool,
-    written: bool,
-    whole: bool,
-    engine: Path | None,
-    calls: int | None,
-    tasks: int | None,
-    temperature: float | None,
-    as_json: bool,
-) -> None:
-    """Write tasks in a person's words over the enabled catalogs, no model needed.
-
-    With --engine a model writes them, from the documents of sampled APIs and three examples.
-    """
-    from toolsrv_lab.instructions.errands import written as needs_of
-    from toolsrv_lab.instructions.writer import is_held_out
-
-    apis = session.workbench().registry().store.apis(catalog=catalog)
-    apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
-    apis = [api for api in apis if not written or api.id in needs_of()]
-    name = "held out" if held_out else "instructions"
-    told: dict[str, Any]
-    if whole:
-        if engine is not None or kinds or rounds is not None:
-            raise UsageError(
-                "--requests takes the requests as they were written",
-                hint="leave --engine, --kind and --rounds out",
-            )
-        from toolsrv_lab.instructions.requests import write_requests
-
-        told = {"instructions": write_requests({api.id: api for api in apis}, out)}
-    elif engine is not None:
-        told = _asked(
-            session, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
-        )
-    elif any(one is not None for one in (calls, tasks, temperature)):
-        raise UsageError(
-            "--calls, --tasks and --temperature are of a model that writes",
-            hint="name it with --engine, or leave them out",
-        )
-    else:
-        told = _composed(apis, out, kinds, rounds, seed, name)
-    if as_json:
-        emit_json(told | {"apis": len(apis), "seed": seed, "file": str(out)})
-        return
-    prompts = f" from {told['calls']} prompts" if "calls" in told else ""
-    click.echo(f"{told['instructions']} instructions over {len(apis)} APIs{prompts} in {out}")
-    for reason, count in told.get("left_out", {}).items():
-        note(f"left out: {count}: {reason}")
-
-
-def _composed(
-    apis: Sequence[Api],
-    out: Path,
-    kinds: tuple[Kind, ...],
-    rounds: int | None,
-    seed: int,
-    name: str,
-) -> dict[str, Any]:
-    from toolsrv_lab.instructions.writer import write_instructions, write_sampled
-
-    with Bar("writing", "instructions") as bar:
-        show = bar.show
-        if kinds:
-            total = write_sampled(
-                apis, out, kinds=kinds, rounds=rounds or 1, seed=seed, name=name, progress=show
-            )
-        else:
-            total = write_instructions(
-                apis, out, rounds=rounds or 5, seed=seed, name=name, progress=show
-            )
-    return {"instructions": total}
-
-
-def _asked(
-    session: Session,
-    apis: Sequence[Api],
-    out: Path,
-    model: Path,
-    kinds: tuple[Kind, ...],
-    rounds: int | None,
-    calls: int | None,
-    tasks: int | None,
-    temperature: float | None,
-    seed: int,
-    name: str,
-) -> dict[str, Any]:
-    from toolsrv_lab.instructions.engine_writer import Options, write_with_engine
-    from toolsrv_lab.instructions.samples import KINDS
-    from toolsrv_runtime.gguf_models import load_engine
-
-    options = Options(
-        kinds=kinds or KINDS,
-        rounds=rounds or 1,
-        calls=calls,
-        tasks=tasks or _TASKS,
-        temperature=_TEMPERATURE if temperature is None else temperature,
-        seed=seed,
-        name=name,
-    )
-    engine, profile = load_engine(model, threads=session.load().settings.threads or None)
-    try:
-        with Bar("asking", "prompts") as bar, interruptible():
-            run = write_with_engine(
-                apis, out, engine, options, template=profile.chat_template, progress=bar.show
-            )
-    finally:
-        engine.close()
-    return run.model_dump(mode="json")
-
-
-@click.command(
-    epilog=example(
-        "toolsrv lab report instructions instructions.jsonl",
-        "toolsrv lab report instructions instructions.jsonl --beside queries_dev.jsonl",
-    )
-)
-@click.argument("file", type=_IN)
-@click.option("--beside", type=_IN, multiple=True,
-              help="Files of queries to compare with; may be given several times.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
-@json_option
-@pass_session
-def report_instructions(
-    session: Session, file: Path, beside: tuple[Path, ...], seed: int, as_json: bool
-) -> None:
-    """Show how long, how varied and how near to API documents the texts of FILE are.
-
-    FILE and what is set beside it are JSON lines or ToolBench's instruction files. Documents are
-    those of the enabled catalogs.
-    """
-    from toolsrv_lab.instructions.report import compare
-    from toolsrv_lab.retrieval.queries import read_queries
-
-    paths = list(dict.fromkeys((file, *beside)))
-    short = [path.stem for path in paths]
-    keys = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    files = {key: read_queries(path) for key, path in zip(keys, paths, strict=True)}
-    found = compare(files, session.workbench().registry().store.apis(), seed=seed)
-    if as_json:
-        emit_json(found.model_dump(mode="json"))
-        return
-    _show_figures(found)
-
-
-_LINES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
-    ("texts", lambda one: str(one.texts)),
-    ("words: min, 10 %", lambda one: f"{one.words.min:.0f}, {one.words.p10:.0f}"),
-    ("words: median", lambda one: f"{one.words.median:.0f}"),
-    ("words: 90 %, max", lambda one: f"{one.words.p90:.0f}, {one.words.max:.0f}"),
-    *((f"distinct-{n}", lambda one, n=n: f"{one.distinct[n]:.3f}") for n in (1, 2, 3, 4)),
-    ("first 4 words as another's", lambda one: f"{one.same_start:.1%}"),
-    ("last 4 words as another's", lambda one: f"{one.same_end:.1%}"),
-    ("5-grams in the text most alike: mean", lambda one: f"{one.overlap_mean:.1%}"),
-    ("5-grams in the text most alike: 90 %", lambda one: f"{one.overlap_p90:.1%}"),
-    ("content words in the APIs' documents", lambda one: _share(one.in_document)),
-    ("needs in a text: mean", lambda one: f"{one.needs_mean:.2f}"),
-    ("one need, two needs", lambda one: _needs(one.needs, 1, 2)),
-    ("three needs, four needs", lambda one: _needs(one.needs, 3, 4)),
-    ("five needs and more", lambda one: _needs(one.needs, 5)),
-    ("all lower case", lambda one: f"{one.lower_case:.1%}"),
-    ("with digits", lambda one: f"{one.with_digits:.1%}"),
-)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def _needs(shares: dict[int, float], *numbers: int) -> str:
-    return ", ".join(f"{shares.get(number, 0):.0%}" for number in numbers)
-
-
-def _header(name: str) -> str:
-    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
-
-
-def _show_figures(found: Comparison) -> None:
-    rows = [(label, *(pick(one) for one in found.files.values())) for label, pick in _LINES]
-    table(("", *(f"{_header(name)}#" for name in found.files)), rows)
-    note(
-        f"distinct n-grams over {found.tokens} tokens of each file, same words over {found.sampled}"
-        f" texts, overlap over {found.overlap_sampled}; seed {found.seed}"
-    )
-    for name, figures in found.files.items():
-        if figures.judged < figures.texts:
-            note(f"{name}: {figures.judged} of {figures.texts} texts have APIs that are enabled")
-
-
 _COUNT = 100
 _OFFERED, _WORKERS = 9, 4
 _NOTE_SECONDS = 20.0
