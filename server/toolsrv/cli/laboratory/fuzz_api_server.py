@@ -237,6 +237,46 @@ def _cases(call: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     )
 
 
+_LONG_ANSWER = {
+    "call": {
+        "api": {
+            "id": "C/t/a",
+            "category": "C",
+            "tool": "t",
+            "name": "a",
+            "method": "GET",
+            "url": "https://api.test/v1",
+        }
+    },
+    "answer": {"status": 200, "type": "text/plain", "text": "x" * 9_000},
+    "schema": None,
+    "body": {
+        "json": {
+            "category": "C",
+            "tool_name": "t",
+            "api_name": "a",
+            "tool_input": {},
+            "strip": "",
+            "toolbench_key": _MARK,
+        },
+        "ascii": True,
+        "encoding": "utf-8",
+    },
+    "headers": [],
+    "host": "127.0.0.1:8766",
+    "method": "POST",
+    "path": "/virtual",
+    "pieces": 1,
+    "breaks_off": False,
+}
+"""More than a response may hold: one draw in hundreds is answered so."""
+
 TARGETS = (
-    Target("world", "requests to the API world", CALLS.map(_readable).flatmap(_cases), _check),
-)  # fmt: skip
+    Target(
+        "world",
+        "requests to the API world",
+        CALLS.map(_readable).flatmap(_cases),
+        _check,
+        known=(_LONG_ANSWER,),
+    ),
+)
