@@ -181,7 +181,7 @@ class _RayRun(Generic[T, R]):
                 await asyncio.wait({ready}, timeout=_START_S)
                 if not ready.done() and not self._live:
                     _nobody()
-            _told(ready.result())
+            _read_reply(ready.result())
         except self._ray.exceptions.RayActorError:
             self._lose(-1)
             return None
@@ -203,7 +203,7 @@ class _RayRun(Generic[T, R]):
                     self._lose(id(task))
                 raise
             try:
-                made = self._pool.decode(_told(text))
+                made = self._pool.decode(_read_reply(text))
             except ToolsrvError as error:
                 raise TaskFailedError(task, error) from error
             await self._keep(task, made)
@@ -288,7 +288,7 @@ async def _reply(reference: Any) -> str:
     return str(await reference)
 
 
-def _told(text: str) -> str:
+def _read_reply(text: str) -> str:
     """Return the result in an actor's reply. Raises DataError with the error in it."""
     value = json.loads(text)
     if "error" in value:

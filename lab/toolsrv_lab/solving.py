@@ -256,18 +256,20 @@ async def _is_drawn(
 
 def _drawn_for(gold: GoldCall, api: Api, outcome: Outcome, response: Any) -> Any:
     """Return what was drawn for a solve that made a task's own call; else the own ``response``."""
-    wanted = _told(api, gold.arguments)
+    wanted = _given_arguments(api, gold.arguments)
     return next(
         (
             call.response
             for call in outcome.evidence
-            if call.ok and call.api_id == gold.api and _told(api, call.arguments) == wanted
+            if call.ok
+            and call.api_id == gold.api
+            and _given_arguments(api, call.arguments) == wanted
         ),
         response,
     )
 
 
-def _told(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _given_arguments(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are not the API's defaults."""
     defaults = {one.name: one.default for one in api.parameters}
     return {

@@ -225,7 +225,7 @@ def _lines(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
     elif any(next(_lines(one, 0), None) for one in variants):
         for number, one in enumerate(variants, start=1):
             inner = list(_lines(one, depth + 1))
-            head = f"{'either' if number == 1 else 'or'} {', '.join(_told(merged(one)))}"
+            head = f"{'either' if number == 1 else 'or'} {', '.join(_summary(merged(one)))}"
             yield f"{indent}{head}{':' if inner else ''}"[:_LINE]
             yield from inner
 
@@ -240,14 +240,14 @@ def _headed(head: str, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 def _field(name: str, schema: Mapping[str, Any], *, is_needed: bool) -> str:
     whole = merged(schema)
-    kind, *more = _told(whole)
+    kind, *more = _summary(whole)
     told = [kind, *(["required"] if is_needed else ()), *more]
     about = whole.get("description")
     text = f": {about}" if isinstance(about, str) and about else ""
     return f"{name[:_NAME]} ({', '.join(told)}){text}"
 
 
-def _told(whole: Mapping[str, Any]) -> list[str]:
+def _summary(whole: Mapping[str, Any]) -> list[str]:
     """Return the types of a schema, and what else a line says of it."""
     told = [_kind(whole)]
     items = whole.get("items")

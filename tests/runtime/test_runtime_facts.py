@@ -40,17 +40,17 @@ def test_no_digit_is_told_that_a_float_does_not_know(value: float, said: str) ->
 
 def test_an_answer_keeps_the_quotes_that_a_fact_loses() -> None:
     response = {"svg": '<svg width="132" class="qr"/>', "said": 'He said "no".'}
-    assert facts.told(response) == response
+    assert facts.verbatim(response) == response
     assert facts.whole(response)["said"] == "He said no ."
 
 
 def test_a_text_of_several_lines_is_told_line_by_line() -> None:
     art = " _\\_ \n|   |\n|___|\n"
     response = {"text": "box", "art": art, "note": "one line"}
-    told = facts.told(response)
+    told = facts.verbatim(response)
     assert told["art"] == " _\\_\n|   |\n|___|"
     assert facts.sentence(told.items()) == (
         "text is box, art is\n _\\_\n|   |\n|___|\nnote is one line"
     )
     assert "\n" not in facts.whole(response)["art"]
-    assert facts.told({"a": "one\n"}) == {"a": "one"}
+    assert facts.verbatim({"a": "one\n"}) == {"a": "one"}

@@ -182,7 +182,10 @@ def _of_query(query: Query, apis: Mapping[str, Api]) -> Assignment:
     elif len(query.needs) != len(ids):
         unknown = NO_NEEDS
     else:
-        told = [_told(need, apis[api_id]) for need, api_id in zip(query.needs, ids, strict=True)]
+        told = [
+            _stated_values(need, apis[api_id])
+            for need, api_id in zip(query.needs, ids, strict=True)
+        ]
         unknown = "" if all(values is not None for values in told) else NO_VALUE
         steps = tuple(
             ErrandStep(located(need, query.query), api_id, values or {})
@@ -191,7 +194,7 @@ def _of_query(query: Query, apis: Mapping[str, Api]) -> Assignment:
     return Assignment(query.query_id, query.query, steps, listed, unknown=unknown)
 
 
-def _told(need: str, api: Api) -> dict[str, Value] | None:
+def _stated_values(need: str, api: Api) -> dict[str, Value] | None:
     """Return the values that a need states, None where a required one is not plain."""
     for own in written().get(api.id, ()):
         if spoken(own).strip(" .?!").lower() in need.lower():

@@ -101,21 +101,21 @@ def build(lines: Iterable[str], out: Path, builder: Builder, *, workers: int = 1
     return Built(written["rows"], written["tokens"], written["learnt"], tuple(left_out))
 
 
-_Told: TypeAlias = tuple[list[tuple[list[int], list[bool]]], str]
+_ReadRows: TypeAlias = tuple[list[tuple[list[int], list[bool]]], str]
 _builders: list[Builder] = []
 """The builder of this process and of those forked from it."""
 
 
-def _each(lines: Iterable[str], builder: Builder, workers: int) -> Iterator[_Told]:
+def _each(lines: Iterable[str], builder: Builder, workers: int) -> Iterator[_ReadRows]:
     _builders[:] = [builder]
     if workers == 1 or "fork" not in get_all_start_methods():
-        yield from map(_told, lines)
+        yield from map(_read_rows, lines)
         return
     with get_context("fork").Pool(workers) as pool:
-        yield from pool.imap(_told, lines, chunksize=64)
+        yield from pool.imap(_read_rows, lines, chunksize=64)
 
 
-def _told(line: str) -> _Told:
+def _read_rows(line: str) -> _ReadRows:
     """Return the rows of a line, or why there are none."""
     try:
         found = _builders[0].rows(line)

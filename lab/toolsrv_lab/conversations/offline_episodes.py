@@ -154,7 +154,7 @@ class OfflineEpisodes:
         """Return an ask with values; None where one has no value and there is none to draw."""
         values: dict[str, Value] = {}
 
-        def said(found: re.Match[str]) -> str:
+        def value_words(found: re.Match[str]) -> str:
             name = found[1].strip()
             if found[2] is None:
                 pool = self._pools.get((api, name), ())
@@ -163,7 +163,7 @@ class OfflineEpisodes:
                 values[name] = Value(found[2], found[2] if found[3] is None else found[3])
             return values[name].said
 
-        task = _FIELD.sub(said, text)
+        task = _FIELD.sub(value_words, text)
         if any(not one.said for one in values.values()):
             return None
         return Errand(task, (ErrandStep(task, api, values),))

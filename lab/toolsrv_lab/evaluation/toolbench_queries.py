@@ -21,7 +21,7 @@ from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
-from toolsrv_runtime.values.facts import said_by
+from toolsrv_runtime.values.facts import response_text
 
 ALL = "all"
 _SOURCE_LIMIT = 50_000
@@ -101,7 +101,7 @@ def judge_query(query: Query, outcome: Outcome, apis: Mapping[str, Api]) -> Quer
         judged += len(values)
         text = "\n".join(sources)
         invented += [value for value in values if not states(text, value)]
-        sources.append(said_by(call.response, _SOURCE_LIMIT)[0])
+        sources.append(response_text(call.response, _SOURCE_LIMIT)[0])
     called = tuple(call.api_id for call in outcome.evidence)
     return QueryResult(
         id=query.query_id,

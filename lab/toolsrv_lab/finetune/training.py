@@ -179,7 +179,7 @@ class _Run:
                 self._out,
                 lora=self._options.lora is not None,
             )
-        return self._told(journal, trainer.state, begun, time.monotonic() - started)
+        return self._write_card(journal, trainer.state, begun, time.monotonic() - started)
 
     def _advance(self, trainer: Any, recorder: Any, checkpoint: str | None) -> None:
         torch, safetensors = load("torch"), load("safetensors")
@@ -199,7 +199,9 @@ class _Run:
                 hint="free some space and give the same command again: it goes on from the last",
             ) from error
 
-    def _told(self, journal: Journal | None, state: Any, begun: int, seconds: float) -> Trained:
+    def _write_card(
+        self, journal: Journal | None, state: Any, begun: int, seconds: float
+    ) -> Trained:
         losses = journal.values("loss") if journal else []
         dev = journal.values("dev_loss") if journal else []
         card = Trained(

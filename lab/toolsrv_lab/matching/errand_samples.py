@@ -244,7 +244,7 @@ def _whole_task(
             text=errand.task,
             clause=clause,
             api=step.api,
-            spans=_told_spans(step, known[step.api], errand.task, clause) if step.api else {},
+            spans=_stated_spans(step, known[step.api], errand.task, clause) if step.api else {},
             listed=_meant(step, known[step.api]) if step.api else {},
             others=tuple(
                 one
@@ -259,7 +259,7 @@ def _meant(step: ErrandStep, api: Api) -> dict[str, str]:
     return listed(api, {n: one.value for n, one in step.arguments.items() if not one.key})
 
 
-def _told_spans(
+def _stated_spans(
     step: ErrandStep, api: Api, task: str, clause: tuple[int, int]
 ) -> dict[str, Span | None]:
     """Return where the task states values: nowhere, where an earlier call is to answer them."""

@@ -73,7 +73,7 @@ class Tables:
         wrong = [one for one in dict.fromkeys(map(self._document, others)) if one != api]
         aims = self._aims(sample, paired) if sample.api else {}
         if wrong or aims:
-            self._put(text, api, wrong, [(at, *_told(aim, before)) for at, aim in aims.items()])
+            self._put(text, api, wrong, [(at, *_own_aim(aim, before)) for at, aim in aims.items()])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what was taken as arrays by name."""
@@ -206,7 +206,7 @@ def _clause(paired: PairedTokens, before: int) -> tuple[int, int] | None:
     return (at[0], at[-1] + 1) if at[-1] - at[0] + 1 == len(at) else None
 
 
-def _told(aim: tuple[int, int], before: int) -> tuple[int, int]:
+def _own_aim(aim: tuple[int, int], before: int) -> tuple[int, int]:
     """Return an aim apart from the API that stands in front of its text."""
     first, last = aim
     shift = BEHIND - before if first >= before else 0

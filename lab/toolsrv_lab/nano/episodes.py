@@ -196,7 +196,7 @@ class Teacher:
         clauses = [_clause(one.told.text, task) for one in wishes]
         if len(set(clauses)) < len(clauses):
             return None
-        return self._told(task, wishes, clauses, functions, rng)
+        return self._complete_episode(task, wishes, clauses, functions, rng)
 
     def _run(
         self, errand: Errand, functions: Sequence[Function], rng: random.Random
@@ -213,7 +213,7 @@ class Teacher:
             text = f"{opening('any', rng)} {text}"
         task = layout.shown(text)
         clauses = [_clause(step.words, task) for step in told.steps]
-        return self._told(task, wishes, clauses, functions, rng)
+        return self._complete_episode(task, wishes, clauses, functions, rng)
 
     def _wishes(
         self, errand: Errand, functions: Sequence[Function], rng: random.Random
@@ -227,7 +227,7 @@ class Teacher:
                 continue
             if not {value.key for value in step.arguments.values()} <= {"", *dict(seen)}:
                 return None  # it needs the result of a step that nothing serves
-            told = _told(step, self._known[step.api], seen)
+            told = _as_need(step, self._known[step.api], seen)
             wish = self._called(told, functions, rng)
             if wish is None:
                 return None
@@ -239,7 +239,7 @@ class Teacher:
                 return wishes
         return wishes
 
-    def _told(
+    def _complete_episode(
         self,
         task: str,
         wishes: Sequence[_Wish],
@@ -354,7 +354,7 @@ class Teacher:
         return out + _finish(layout.ANSWER, "; ".join(facts.sentence(one) for one in groups))
 
 
-def _told(step: ErrandStep, api: Api, seen: Sequence[facts.Fact]) -> ValuedNeed:
+def _as_need(step: ErrandStep, api: Api, seen: Sequence[facts.Fact]) -> ValuedNeed:
     """Return a step as a need; what it takes from earlier answers, last first, is read there."""
     taken = sources(step.arguments, [name for name, _ in seen])
     values = {name: (one.value, one.said) for name, one in step.arguments.items()}

@@ -63,12 +63,12 @@ class Needs:
         own = keep or rng.random() < _OWN
         values: dict[str, tuple[str, str]] = {}
 
-        def said(match: re.Match[str]) -> str:
+        def value_words(match: re.Match[str]) -> str:
             pair = _pair(match) if own else self._other(api, match, rng)
             values[match[1]] = pair
             return pair[1]
 
-        text = MARK.sub(said, need)
+        text = MARK.sub(value_words, need)
         return ValuedNeed(api, text, values)
 
     def _other(self, api: Api, match: re.Match[str], rng: random.Random) -> tuple[str, str]:

@@ -35,7 +35,7 @@ def tooleval_form(answer: Answer, method: str, *, seed: int = SEED) -> dict[str,
     """
     generation = answer.answer_generation
     if generation.valid_data and generation.train_messages:
-        steps = list(_said(generation.train_messages[-1]))
+        steps = list(_conversation_steps(generation.train_messages[-1]))
     else:
         steps = list(_walked(_drawn(answer, random.Random(seed))))
     steps = [_form_step("system", ""), _form_step("user", ""), *steps]
@@ -63,7 +63,7 @@ def _tool(name: str, arguments: str, response: str) -> Step:
     return _form_step("tool", {"name": name, "arguments": arguments, "response": shown})
 
 
-def _said(conversation: AnswerConversation) -> Iterator[Step]:
+def _conversation_steps(conversation: AnswerConversation) -> Iterator[Step]:
     """Yield the steps of a conversation; the calls of one reply are answered in their order."""
     for at, message in enumerate(conversation[2:], start=3):
         if message.role != "assistant":

@@ -75,7 +75,7 @@ def prefer(
         return 0 if ranks[0] < ranks[1] else 1
     first, second = answers
     swapped = coin(seed, first.id, "order") != bool(at % 2)
-    if _said(first) == _said(second):
+    if _compared_text(first) == _compared_text(second):
         return int(swapped)
     if swapped:
         return 1 - judge.select_better_answer(second, first, at)
@@ -229,7 +229,7 @@ def results_tsv(sets: tuple[AnswerSet, AnswerSet], found: Mapping[str, Compariso
     return tsv(list(rows[0]) if rows else ["query"], rows)
 
 
-def _said(answer: Judged) -> tuple[str, str]:
+def _compared_text(answer: Judged) -> tuple[str, str]:
     return answer.final_answer, answer.steps_text()
 
 

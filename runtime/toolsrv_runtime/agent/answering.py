@@ -36,7 +36,7 @@ from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.evidence.claims import fold
 from toolsrv_runtime.templates.dialects import read_dialects
-from toolsrv_runtime.values.facts import said_by
+from toolsrv_runtime.values.facts import response_text
 
 MOST_VALUES = 64
 """Values of a result that are looked at, the first ones."""
@@ -97,7 +97,9 @@ def states_any(answer: str, step: Step, fresh: Sequence[str], task: str) -> bool
     if judged and any(_occurs(one, said) for one in given):
         return True
     if any(
-        _occurs(str(size), said) for size in said_by(step.response, _TEXT_LIMIT)[1] if size > _FEW
+        _occurs(str(size), said)
+        for size in response_text(step.response, _TEXT_LIMIT)[1]
+        if size > _FEW
     ):
         return True
     known = f"{task}\n{json.dumps(step.move.parsed)}"
@@ -259,16 +261,16 @@ class AnswerWriter:
             for at, one in enumerate(steps)
         ]
 
-        def told(text: str, at: int) -> bool:
+        def states(text: str, at: int) -> bool:
             return states_any(text, steps[at], fresh[at], view.task)
 
-        left_out = [at for at in range(len(results)) if not told(answer, at)]
+        left_out = [at for at in range(len(results)) if not states(answer, at)]
         if not left_out:
             return answer
         kept = [
             one
             for one in _SENTENCE.split(answer)
-            if any(told(one, at) for at in range(len(results)))
+            if any(states(one, at) for at in range(len(results)))
         ]
         added = []
         for at in left_out:

@@ -107,7 +107,9 @@ class Elicitation:
         Raises:
             Interrupted: the user wants to stop.
         """
-        return bool(await self._said_instead(node, move) or await self._questions(node, api, move))
+        return bool(
+            await self._doubtful_arguments(node, move) or await self._questions(node, api, move)
+        )
 
     async def _questions(self, node: Node, api: Api, move: Action) -> Sequence[Question]:
         view = self._view(node)
@@ -122,14 +124,14 @@ class Elicitation:
         Raises:
             NotGivenError: names what the task says.
         """
-        if said := await self._said_instead(node, move):
+        if said := await self._doubtful_arguments(node, move):
             instead = ", ".join(
                 f"{words!r} for {name!r}" if words else f"nothing for {name!r}"
                 for name, words in said.items()
             )
             raise NotGivenError(_DOUBTED.format(instead), "doubted")
 
-    async def _said_instead(self, node: Node, move: Action) -> Mapping[str, str]:
+    async def _doubtful_arguments(self, node: Node, move: Action) -> Mapping[str, str]:
         view = self._view(node)
         return await run_in_thread(lambda: self._format.doubts(view, move), self._state.stop)
 

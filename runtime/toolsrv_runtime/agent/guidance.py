@@ -41,7 +41,7 @@ from toolsrv_runtime.contract.models import (
 )
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.evidence.claims import fold, typed_spans
-from toolsrv_runtime.values.facts import FULL_LIMIT, facts, said_by, words
+from toolsrv_runtime.values.facts import FULL_LIMIT, facts, response_text, words
 
 ABSENT_PROBABILITY = 0.5
 """Probability of "nowhere" from which on the matcher says that a value is missing.
@@ -167,7 +167,10 @@ def is_traced(value: Any, held: KnownTexts) -> bool:
         return True
     text = "\n".join((held.task, *held.said))
     results = list(enumerate(held.responses, 1))
-    sources = [fold(text), *(fold(said_by(one, FULL_LIMIT * 10)[0]) for one in held.responses)]
+    sources = [
+        fold(text),
+        *(fold(response_text(one, FULL_LIMIT * 10)[0]) for one in held.responses),
+    ]
     tokens = [f" {' '.join(_WORD.findall(one))} " for one in sources]
     for leaf in leaves:
         run = " ".join(_WORD.findall(fold(str(leaf))))

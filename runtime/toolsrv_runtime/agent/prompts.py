@@ -289,7 +289,7 @@ def read_finish(reply: Completion) -> Action | None:
 
 def comparison_question(first: Step, second: Step) -> str:
     """Return the question which of two steps is better."""
-    return COMPARISON_PROMPT.format(first=_told(first), second=_told(second))
+    return COMPARISON_PROMPT.format(first=_render_step(first), second=_render_step(second))
 
 
 def prefers_first(reply: Completion) -> bool:
@@ -318,7 +318,7 @@ def read_judgement(reply: Completion) -> Judgement | None:
     return Judgement(word == "yes", clean(reason, 400).strip())
 
 
-def _told(step: Step) -> str:
+def _render_step(step: Step) -> str:
     move = step.move
     return json.dumps(
         {

@@ -189,9 +189,9 @@ class Caller:
             return self._refused(api, bound, "blocked_by_policy", error)
         except CredentialsError as error:
             return self._refused(api, bound, "unauthorized", error)
-        return self._told(api, bound, outgoing, got, source, time.monotonic() - start)
+        return self._result(api, bound, outgoing, got, source, time.monotonic() - start)
 
-    def _told(
+    def _result(
         self,
         api: Api,
         bound: dict[str, Any],

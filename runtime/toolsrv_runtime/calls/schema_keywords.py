@@ -53,7 +53,7 @@ def _to_python_pattern(pattern: str) -> str:
     r"""Return an ECMA pattern as one of ``regex``: its digits are ASCII, its ``$`` the very end."""
     inside = False
 
-    def told(found: re.Match[str]) -> str:
+    def translate(found: re.Match[str]) -> str:
         nonlocal inside
         if found["open"]:
             inside = True
@@ -68,7 +68,7 @@ def _to_python_pattern(pattern: str) -> str:
             return found[0] if inside else f"[^{members}]"
         return found[0]
 
-    return _ECMA.sub(told, pattern)
+    return _ECMA.sub(translate, pattern)
 
 
 _TIME = r"([01]\d|2[0-3]):[0-5]\d(:([0-5]\d|60)([.,]\d+)?)?( ?(Z|[+-]\d\d(:?\d\d)?))?"

@@ -34,7 +34,7 @@ from toolsrv_runtime.evidence.claims import (
     weekday,
 )
 from toolsrv_runtime.outcome import TASK_NODE, Claim, Support
-from toolsrv_runtime.values.facts import said_by
+from toolsrv_runtime.values.facts import response_text
 
 CURRENCY_NAMES: Mapping[str, tuple[str, ...]] = {
     "AUD": ("australian dollar", "australian dollars"),
@@ -217,7 +217,7 @@ def trace(answer: str, task: str, results: Iterable[tuple[int, Any]]) -> Traced:
     )
     room = TOTAL_LIMIT
     for node, response in ((TASK_NODE, task), *results):
-        text, counts = said_by(response, min(room, SOURCE_LIMIT))
+        text, counts = response_text(response, min(room, SOURCE_LIMIT))
         room -= len(text)
         known.learn(node, text, counts)
     known.close()

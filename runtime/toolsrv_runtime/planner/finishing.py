@@ -35,7 +35,7 @@ def finish(
         chosen = answering.news(groups, known)
     sentences = []
     for step, names in zip(steps, chosen, strict=True):
-        full = facts.told(step.response)
+        full = facts.verbatim(step.response)
         sentences.append(facts.sentence((name, full[name]) for name in names))
     answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
     arguments = json.dumps(answer, ensure_ascii=False)

@@ -132,7 +132,7 @@ def conversations(
         if branches and (tried := _tried(replies, node)):
             text = words.diversity(tried, _own(replies, node))
             history.append(AnswerMessage(role="user", content=text, valid=False))
-        history.append(_said(node))
+        history.append(_assistant_message(node))
         found.append(_kept(history))
         if node.function:
             shown = replies.observation(node)
@@ -152,7 +152,7 @@ def _own(replies: ReplyTree, node: TreeNode) -> str:
     return replies.observation(parent) if parent.function else ""
 
 
-def _said(node: TreeNode) -> AnswerMessage:
+def _assistant_message(node: TreeNode) -> AnswerMessage:
     call = FunctionCall(name=_name(node), arguments=node.text) if node.function else None
     content = None if node.bare else node.thought
     return AnswerMessage(role="assistant", content=content, function_call=call)

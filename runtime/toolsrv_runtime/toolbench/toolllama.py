@@ -240,7 +240,7 @@ class ToolllamaFormat:
         move = self._literal(view, reply) if literal else self._move(reply)
         if move is None:
             return f"the reply broke off after {count_text(len(reply.tokens), 'token')}"
-        return replace(move, pieces=(*self._opening(shown), *self._said(move, reply)))
+        return replace(move, pieces=(*self._opening(shown), *self._assistant_turn(move, reply)))
 
     def finish(
         self, view: History, *, max_tokens: int, stop: Stop, meter: UsageMeter
@@ -351,7 +351,7 @@ class ToolllamaFormat:
         trained = self._fidelity.assistant_turns == "trained"
         yield Piece("Assistant: \n" if trained else "Assistant: ")
 
-    def _said(self, move: Action, reply: Completion) -> Prompt:
+    def _assistant_turn(self, move: Action, reply: Completion) -> Prompt:
         """Return a reply as it stands in later prompts, in the model's own tokens if it can."""
         match self._fidelity.assistant_turns:
             case "trained":

@@ -21,7 +21,7 @@ FULL_LIMIT = 2_000
 """Characters of one value, and items of a list, as a person reads it."""
 
 _DEPTH = 64
-"""Levels of a response that ``said_by`` reads."""
+"""Levels of a response that ``response_text`` reads."""
 
 Fact = tuple[str, str]
 
@@ -58,7 +58,7 @@ def whole(response: Any) -> dict[str, str]:
     return {name: value[:FULL_LIMIT] for name, value in _distinct(response, items=FULL_LIMIT)}
 
 
-def told(response: Any) -> dict[str, str]:
+def verbatim(response: Any) -> dict[str, str]:
     """Return the same with texts as they are, for an answer: a drawing's lines, an SVG's quotes."""
     found = whole(response)
     for name, value in _leaves("", response, 0, FULL_LIMIT):
@@ -122,7 +122,7 @@ def _spell(value: Any) -> str:
     return str(value)
 
 
-def said_by(response: Any, limit: int) -> tuple[str, list[int]]:
+def response_text(response: Any, limit: int) -> tuple[str, list[int]]:
     """Return the texts and numbers of a response, its keys behind them, and its lists' lengths."""
     values: list[str] = []
     keys: dict[str, None] = {}

@@ -75,7 +75,11 @@ def create_app(
             route("/rapidapi", RAPIDAPI_FIELDS, PATIENCE_S),
             route("/virtual", VIRTUAL_FIELDS, None),
         ],
-        exception_handlers={HTTPException: _told, ToolsrvError: _told_error, 500: _told},
+        exception_handlers={
+            HTTPException: _http_error_reply,
+            ToolsrvError: _toolsrv_error_reply,
+            500: _http_error_reply,
+        },
         lifespan=lifespan,
     )
 
@@ -165,7 +169,7 @@ async def _body(request: Request) -> bytes:
     return bytes(parts)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _http_error_reply(_request: Request, error: Exception) -> Response:
     """Say what is wrong with a request; of our own faults, no more than that there is one."""
     if not isinstance(error, HTTPException):
         return _refusal(500, _WHY[500])
@@ -174,7 +178,7 @@ async def _told(_request: Request, error: Exception) -> Response:
     )
 
 
-async def _told_error(_request: Request, error: Exception) -> Response:
+async def _toolsrv_error_reply(_request: Request, error: Exception) -> Response:
     if not isinstance(error, ToolsrvError):
         raise error
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)

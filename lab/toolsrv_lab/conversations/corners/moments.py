@@ -66,7 +66,7 @@ def number_words(number: int) -> str:
     return f"{number_words(millions)} million" + (f" {number_words(rest)}" if rest else "")
 
 
-def _told_date(day: date, rng: Random, *, year: bool) -> tuple[str, str]:
+def _written_date(day: date, rng: Random, *, year: bool) -> tuple[str, str]:
     """A calendar date as people write it: lead and words."""
     month = MONTHS[day.month - 1]
     short = month[:3]
@@ -185,9 +185,9 @@ def coming_day(now: date, rng: Random) -> tuple[str, str, date]:
         return "on ", feast, day if day >= now else date(now.year + 1, month, number)
     day = now + timedelta(days=rng.randint(3, 340))
     if kind in {25, 26, 27}:
-        return *_told_date(day, rng, year=False), day
+        return *_written_date(day, rng, year=False), day
     day = now + timedelta(days=rng.randint(3, 700))
-    return *_told_date(day, rng, year=True), day
+    return *_written_date(day, rng, year=True), day
 
 
 def past_day(now: date, rng: Random) -> tuple[str, str, date]:
@@ -222,7 +222,7 @@ def past_day(now: date, rng: Random) -> tuple[str, str, date]:
     if kind == 11:
         return "at ", "the end of last month", now.replace(day=1) - timedelta(days=1)
     day = now - timedelta(days=rng.randint(3, 900))
-    return *_told_date(day, rng, year=True), day
+    return *_written_date(day, rng, year=True), day
 
 
 def _span_words(start: date, end: date, rng: Random, *, year: bool) -> str:

@@ -258,9 +258,9 @@ class Need:
         rng, family = self.rng, self.family
         if family.acts:
             return sentence_case(self.slot(rng.choice(family.done), answer=True)) + "."
-        return re.sub(r"\b1 days\b", "1 day", self._told())
+        return re.sub(r"\b1 days\b", "1 day", self._answer())
 
-    def _told(self) -> str:
+    def _answer(self) -> str:
         rng, family = self.rng, self.family
         texts = family.answers.get(self.asked, ())
         out = family.outs[self.asked]

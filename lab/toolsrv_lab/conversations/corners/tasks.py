@@ -139,7 +139,7 @@ def _follows(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def told_task(parts: Sequence[str], rng: Random, *, lower: bool, plain: bool = False) -> str:
+def join_sentences(parts: Sequence[str], rng: Random, *, lower: bool, plain: bool = False) -> str:
     """Return the marked task of marked sentences."""
     text = parts[0]
     for part in parts[1:]:
@@ -260,7 +260,7 @@ class Corner:
 
     def task(self, parts: Sequence[str], *, plain: bool = False) -> tuple[str, dict[str, str]]:
         """Return the finished task, and argument -> its words there."""
-        return read_marks(told_task(parts, self.rng, lower=self.lower, plain=plain))
+        return read_marks(join_sentences(parts, self.rng, lower=self.lower, plain=plain))
 
     def episode(
         self,

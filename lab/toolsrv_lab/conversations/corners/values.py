@@ -162,7 +162,7 @@ class Fill:
             value = rng.choice(VALUES[head[1:]])
             self.name(name, value)
         elif head in VALUES and head in {"email", "url", "phone"}:
-            self.put(name, rng.choice(VALUES[head]), self.told_last(name))
+            self.put(name, rng.choice(VALUES[head]), self.last_argument(name))
             self.told[name].argument = self.told[name].plain
         elif head == "code":
             value = code(rest[0], rng)
@@ -293,7 +293,7 @@ class Fill:
         names = [one.name for one in self.told.values() if one.name]
         return {"name": names[-1]} if names else {}
 
-    def told_last(self, name: str) -> Any:
+    def last_argument(self, name: str) -> Any:
         """Return the argument noted for a name, or nothing."""
         return self.told[name].argument if name in self.told else None
 

@@ -279,7 +279,7 @@ class PartSource:
         swap = fresh and len(marks) == 1 and api.id not in self.catalog.is_offline
         swap = swap or (fresh and len(marks) == 1 and rng.random() < 0.5)
 
-        def said(match: re.Match[str]) -> str:
+        def value_words(match: re.Match[str]) -> str:
             pair = (match[2], match[2] if match[3] is None else match[3])
             parameter = self.catalog.parameters[api.id][match[1]]
             if swap and not parameter.enum and len(pair[1]) < 60:
@@ -287,7 +287,7 @@ class PartSource:
             values[match[1]] = pair
             return pair[1]
 
-        text = MARK.sub(said, need)
+        text = MARK.sub(value_words, need)
         missing = missing_parameters(api, need)
         if len(missing) > 2 or any(_CREDENTIAL.search(one.name) for one in missing):
             return None

@@ -38,7 +38,11 @@ class Table:
         return len(self._spans)
 
     def encode(
-        self, places: Tensor, rows: int, working: Weights, told: Callable[[int], None] | None = None
+        self,
+        places: Tensor,
+        rows: int,
+        working: Weights,
+        advance: Callable[[int], None] | None = None,
     ) -> Tensor:
         """Return the vectors of the texts at ``places``, which are in order of length."""
         found, spans = [], self._spans[places.cpu().numpy()]
@@ -50,15 +54,15 @@ class Table:
             short = padded - ids.shape[1]
             ids = torch.nn.functional.pad(ids, (0, short)) if short > 0 else ids
             found.append(self._network.encode(ids, self.lengths[some], working))
-            if told is not None:
-                told(at + len(some))
+            if advance is not None:
+                advance(at + len(some))
         return torch.cat(found)
 
-    def vectors(self, rows: int, working: Weights, told: Callable[[int], None]) -> Tensor:
+    def vectors(self, rows: int, working: Weights, advance: Callable[[int], None]) -> Tensor:
         """Return the vectors of all texts."""
         order = torch.argsort(self.lengths, stable=True)
         with torch.no_grad():
-            sorted_ = self.encode(order, rows, working, told)
+            sorted_ = self.encode(order, rows, working, advance)
         return torch.empty_like(sorted_).index_copy_(0, order, sorted_)
 
 
@@ -82,14 +86,14 @@ class Miner:
         first = self.alike is None
         total = len(self._documents) + len(self._texts)
 
-        def told(done: int) -> None:
+        def advance(done: int) -> None:
             if counted is not None:
                 counted(done, total)
 
-        documents = self._documents.vectors(rows, working, told)
+        documents = self._documents.vectors(rows, working, advance)
         if first:
             self.alike = documents.half()
-        texts = self._texts.vectors(rows, working, lambda at: told(at + len(self._documents)))
+        texts = self._texts.vectors(rows, working, lambda at: advance(at + len(self._documents)))
         negatives = [
             self._negatives(some, relevant, documents, first=first)
             for some, relevant in zip(

@@ -269,7 +269,7 @@ class _Tasks:
         return {
             "count": self.count,
             "cells": [
-                _told(cell) | {"strata": {k: v.model_dump() for k, v in found[cell].items()}}
+                _cell_fields(cell) | {"strata": {k: v.model_dump() for k, v in found[cell].items()}}
                 for cell in cells
                 if cell in found
             ],
@@ -398,7 +398,7 @@ class _Queries:
             "count": self.count,
             "left_out": self._left_out,
             "cells": [
-                _told(cell) | {"sets": {k: v.model_dump() for k, v in found[cell].items()}}
+                _cell_fields(cell) | {"sets": {k: v.model_dump() for k, v in found[cell].items()}}
                 for cell in cells
                 if cell in found
             ],
@@ -431,5 +431,5 @@ def _query_key(query: Query) -> str:
     return f"{query.set}/{query.query_id}"
 
 
-def _told(cell: Cell) -> dict[str, Any]:
+def _cell_fields(cell: Cell) -> dict[str, Any]:
     return {"model": cell.model, "strategy": cell.strategy, "aids": cell.aids}
