@@ -91,7 +91,7 @@ def _imported(folder: Path) -> tuple[set[str], set[str]]:
             hidden = {one.name for one in catalogs if not one.enabled}
             if all(one.name in shipped for one in catalogs if one.enabled):
                 return set(), hidden
-            return set(CATEGORIES & store.categories().keys()), hidden
+            return set(CATEGORIES & store.names.categories().keys()), hidden
     except ToolsrvError as error:  # told by the first request that needs the store
         log.warning("the catalogs cannot be listed: %s", error.message)
         return set(), set()

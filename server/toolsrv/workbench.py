@@ -241,7 +241,7 @@ class Workbench:
     def readiness_of(self, api: Api, catalog: str | None = None) -> Readiness | None:
         """Return what one API has, with the terms of a named catalog; None where not known."""
         found = self.readiness([api]).get(api.id)
-        terms = self.registry().store.shelf.terms([api.id], catalog=catalog).get(api.id)
+        terms = self.registry().store.labels.terms([api.id], catalog=catalog).get(api.id)
         if found is None or terms is None or catalog is None:
             return found
         return found.model_copy(update=terms.model_dump())
@@ -329,9 +329,9 @@ class Workbench:
     def _check(self, category: str | None, tool: str | None) -> None:
         """Look at the names first: they are known before an index is built or a model loaded."""
         if category is not None:
-            category = self.registry().store.resolve_category(category)
+            category = self.registry().store.names.resolve_category(category)
         if tool is not None:
-            self.registry().store.resolve_tool(tool, category=category)
+            self.registry().store.names.resolve_tool(tool, category=category)
 
     def warm(self) -> None:
         """Build what the first request will need; a large model is left for when it is used."""

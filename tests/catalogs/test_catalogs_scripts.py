@@ -98,7 +98,7 @@ def catalog(name: str, *apis: Api) -> Catalog:
 
 def test_a_catalog_of_the_same_title_is_kept_apart_and_stays_so(tmp_path: Path) -> None:
     def put(wanted: Catalog) -> list[str]:
-        known = store.shelf.calls_by_id(addresses(wanted))
+        known = store.labels.calls_by_id(addresses(wanted))
         others = {
             api_id: [call for name, call in calls.items() if name != wanted.name]
             for api_id, calls in known.items()

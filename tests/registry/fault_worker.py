@@ -88,7 +88,7 @@ def check(folder: Path) -> dict[str, Any]:
             "integrity": whole,
             "versions": sorted({api.description.rpartition("version")[2] for api in apis}),
             "apis": len(apis),
-            "by_words": len(registry.store.match(["task"], 5)),
+            "by_words": len(registry.store.names.match(["task"], 5)),
             "hits": len(result.hits) if result else 0,
             "measured": bool(result and result.hits and result.hits[0].dense_rank),
             "degraded": result.degraded if result else "",

@@ -166,7 +166,7 @@ def test_a_put_killed_half_way_leaves_the_old_catalogs(tmp_path: Path, catalog: 
     kill(process)
     with Store.open(path) as store:
         assert [entry.name for entry in store.catalogs()] == ["small"]
-        assert store.match(["forecast"], 1)
+        assert store.names.match(["forecast"], 1)
 
 
 def test_a_writer_that_never_ends_makes_others_busy_not_broken(

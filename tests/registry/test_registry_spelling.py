@@ -303,7 +303,7 @@ def test_a_single_foreign_word_has_a_meaning() -> None:
 
 
 def test_a_reader_uses_the_words_of_its_store(filled: Store) -> None:
-    reader = QueryReader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.labels, filled.names.frequency)
     assert reader.read("wether forecast").text == "weather forecast"
     assert reader.read("wether forecast").corrected == (("wether", "weather"),)
     same = reader.read("weather forecast in Bergen")
@@ -315,21 +315,21 @@ def test_a_reader_takes_the_names_of_its_store_for_no_language(
 ) -> None:
     apis = [make_api("Datos", "Consulta", "Lista de empresas"), make_api("Food", "Menu", "Recetas")]
     store.put_catalog(make_catalog(*apis))
-    reader = QueryReader(store.shelf, store.frequency)
+    reader = QueryReader(store.labels, store.names.frequency)
     for named in ("Consulta Lista de empresas", "recetas"):
         assert (reader.read(named).text, reader.read(named).language) == (named, "")
     assert reader.read("lista de las empresas grandes").language == "Spanish"
 
 
 def test_a_reader_learns_new_words_with_the_catalogs(filled: Store) -> None:
-    reader = QueryReader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.labels, filled.names.frequency)
     assert reader.read("reverse a txet").corrected == (("txet", "text"),)
     filled.remove_catalog("small")
     assert reader.read("reverse a txet").corrected == ()
 
 
 def test_a_usual_text_is_read_within_two_milliseconds(filled: Store) -> None:
-    reader = QueryReader(filled.shelf, filled.frequency)
+    reader = QueryReader(filled.labels, filled.names.frequency)
     text = (
         "I am planning a trip to Bergen with my family and would like to know the daily weather "
         "forecast there, and a hotel for four nights; also convert 900 pounds to euros."

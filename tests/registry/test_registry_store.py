@@ -15,8 +15,9 @@ from toolsrv_registry import documents
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Parameter, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.storage.entries import Origin
+from toolsrv_registry.storage.name_index import fts_query
 from toolsrv_registry.storage.schema import MIGRATIONS
-from toolsrv_registry.storage.store import Store, fts_query
+from toolsrv_registry.storage.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
@@ -28,7 +29,7 @@ def test_a_catalog_comes_back_as_it_was_put(filled: Store, catalog: Catalog) -> 
     stats = filled.stats()
     assert (stats.catalogs, stats.tools, stats.apis, stats.categories) == (1, 8, 12, 6)
     assert stats.bytes > 0
-    assert filled.categories()["Weather"] == 3
+    assert filled.names.categories()["Weather"] == 3
     assert [tool.apis for tool in filled.tools(category="Weather")] == [2, 1]
 
 
@@ -42,8 +43,8 @@ def test_putting_a_catalog_again_changes_only_what_changed(
     changes = store.put_catalog(make_catalog(c, b2))
     assert (changes.added, changes.changed, changes.removed) == ((c.id,), (b.id,), (a.id,))
     assert store.apis() == [c, b2]
-    assert store.match(["differently"], 5) == [b.id]
-    assert store.match(["one"], 5) == []
+    assert store.names.match(["differently"], 5) == [b.id]
+    assert store.names.match(["one"], 5) == []
 
 
 def test_a_changed_text_shows_until_it_is_accepted(
@@ -57,13 +58,13 @@ def test_a_changed_text_shows_until_it_is_accepted(
     assert store.catalogs()[0].changed == 1
     assert [(one.served, one.new) for one in store.pending("small")] == [(api, new)]
     assert store.get(api.id) == api
-    assert store.match(["other"], 5) == []
+    assert store.names.match(["other"], 5) == []
     before = store.content_hash()
     assert store.accept("small") == 1
     assert store.changed("small") == []
     assert store.get(api.id) == new
     assert store.content_hash() != before
-    assert len(store.match(["other"], 5)) == 1
+    assert len(store.names.match(["other"], 5)) == 1
 
 
 def test_a_change_that_is_taken_back_waits_no_more(
@@ -104,7 +105,7 @@ def test_an_api_that_was_away_is_compared_with_its_accepted_text(
         changes = put(make_catalog(stays, new))
         assert (changes.added, changes.changed, changes.unchanged) == ((), (api.id,), 1)
     assert (store.get(api.id), store.changed("small")) == (api, [api.id])
-    assert store.match(["other"], 5) == []
+    assert store.names.match(["other"], 5) == []
 
     store.put_catalog(make_catalog(stays), hold=True)
     assert store.preview(make_catalog(stays, api)).added == (api.id,)
@@ -179,7 +180,7 @@ def test_only_a_whole_catalog_has_what_was_read(store: Store, make_api: MakeApi)
     store.put_catalog(Catalog(name="small", tools=(tool,)))
     told = (store.get(api.id), store.apis(), store.home(api.id), store.tools(), store.word_rows())
     assert "tainted" not in repr((*told, store.documents(), store.pending("small")))
-    assert store.match(["tainted"], 5) == []
+    assert store.names.match(["tainted"], 5) == []
     assert store.catalog("small").tools == (tool,)
 
 
@@ -298,15 +299,15 @@ def test_an_id_in_two_catalogs_means_the_first_enabled_one(
     assert store.get(first.id) == first
     assert store.get(first.id, catalog="b") == second
     assert store.apis() == [first]
-    assert len(store.match(["first", "second"], 9)) == 1
-    assert store.shelf.hidden_behind("b") == {"a": 1}
-    assert store.shelf.hidden_behind("a") == {}
-    assert store.shelf.hidden_behind("c", [first.id, "no/such/id"]) == {"a": 1}
-    assert store.shelf.hidden_behind("a", [first.id]) == {}
+    assert len(store.names.match(["first", "second"], 9)) == 1
+    assert store.labels.hidden_behind("b") == {"a": 1}
+    assert store.labels.hidden_behind("a") == {}
+    assert store.labels.hidden_behind("c", [first.id, "no/such/id"]) == {"a": 1}
+    assert store.labels.hidden_behind("a", [first.id]) == {}
     with pytest.raises(NotFoundError, match="in 'b'"):
         store.get("no/such/id", catalog="b")
     store.set_enabled("a", enabled=False)
-    assert store.shelf.hidden_behind("b") == {}
+    assert store.labels.hidden_behind("b") == {}
     assert store.get(first.id) == second
     assert store.get_many([first.id, "no/such/id"]) == {first.id: second}
     store.set_enabled("a", enabled=True)
@@ -357,18 +358,18 @@ def test_unknown_places_name_near_matches(filled: Store) -> None:
 
 
 def test_words_are_found_stemmed_and_split(filled: Store) -> None:
-    assert filled.match(["forecasting"], 9)[0] == "Weather/sky_watch/forecast"
-    assert "Tools/units/convertunit" in filled.match(["unit"], 9)
-    assert "Finance/money/convert_currency" in filled.match(["convert"], 9)
-    assert filled.match(["city"], 0) == []
-    assert filled.frequency("city") == 4
+    assert filled.names.match(["forecasting"], 9)[0] == "Weather/sky_watch/forecast"
+    assert "Tools/units/convertunit" in filled.names.match(["unit"], 9)
+    assert "Finance/money/convert_currency" in filled.names.match(["convert"], 9)
+    assert filled.names.match(["city"], 0) == []
+    assert filled.names.frequency("city") == 4
 
 
 @given(terms=st.lists(st.text(max_size=30), max_size=80))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_is_ever_read_as_a_query(filled: Store, terms: list[str]) -> None:
-    filled.match(terms, 5)
-    filled.frequency(" ".join(terms))
+    filled.names.match(terms, 5)
+    filled.names.frequency(" ".join(terms))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +389,7 @@ def test_no_text_is_ever_read_as_a_query(filled: Store, terms: list[str]) -> Non
     ],
 )
 def test_query_syntax_and_sql_are_mere_words(filled: Store, term: str) -> None:
-    filled.match([term], 5)
+    filled.names.match([term], 5)
     assert fts_query([term]).startswith('"') or not fts_query([term])
     assert filled.stats().apis == 12
 
@@ -478,4 +479,4 @@ def test_hidden_apis_take_no_place_among_the_best(
     store.put_catalog(make_catalog(*hidden, name="hidden"))
     store.put_catalog(make_catalog(*shown, name="shown"))
     store.set_enabled("hidden", enabled=False)
-    assert set(store.match(["word"], 3)) == {api.id for api in shown}
+    assert set(store.names.match(["word"], 3)) == {api.id for api in shown}

@@ -316,8 +316,8 @@ class SearchQuery:
 class QueryReader:
     """Reads texts with the words of one store. Thread-safe."""
 
-    def __init__(self, shelf: ApiLabels, frequency: Frequency) -> None:
-        self._shelf = shelf
+    def __init__(self, labels: ApiLabels, frequency: Frequency) -> None:
+        self._labels = labels
         self._frequency = frequency
         self._lock = threading.Lock()
         self._kept: _Vocabulary | None = None
@@ -360,10 +360,10 @@ class QueryReader:
         return " ".join(kept).strip("; ")
 
     def _vocabulary(self) -> _Vocabulary:
-        names = self._shelf.names()
+        names = self._labels.names()
         with self._lock:
             if self._kept is None or self._kept.names is not names:
-                self._kept = _make_vocabulary(names, self._shelf.counts())
+                self._kept = _make_vocabulary(names, self._labels.counts())
             return self._kept
 
 

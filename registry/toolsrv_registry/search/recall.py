@@ -181,7 +181,7 @@ class Recall:
             pairs = zip(lexicon.ids, lexicon.hashes, strict=True)
             members = frozenset(key for api_id, key in pairs if api_id in place.among)
         elif place.catalog is not None:
-            members = self._store.shelf.documents_of(place.catalog)
+            members = self._store.labels.documents_of(place.catalog)
         if members is None:
             return self._index.query(vectors, DEPTH, category=place.category, tool=place.tool)
         if place.category or place.tool or len(members) > _COMPARED:

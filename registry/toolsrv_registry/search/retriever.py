@@ -165,7 +165,7 @@ class Retriever:
         self._store = store
         self._ranker = Ranker() if ranker is None else ranker
         self._recall = Recall(store, index, encoder)
-        self._reader = QueryReader(store.shelf, store.frequency)
+        self._reader = QueryReader(store.labels, store.names.frequency)
         self._scorer = ApiScorer(self._recall.lexicon, encoder)
         self._matcher = Matcher() if matcher is None else matcher
 
@@ -231,7 +231,7 @@ class Retriever:
                 next_offset=offset + limit if more else None,
                 total=None if more else len(kept),
                 dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
-                hidden_behind={} if catalog is None else self._store.shelf.hidden_behind(catalog),
+                hidden_behind={} if catalog is None else self._store.labels.hidden_behind(catalog),
                 named=bool(named),
                 degraded=recalled.degraded,
                 reading=reading,
@@ -305,9 +305,9 @@ class Retriever:
 
     def _place(self, category: str | None, tool: str | None, catalog: str | None) -> Place:
         if category is not None:
-            category = self._store.resolve_category(category)
+            category = self._store.names.resolve_category(category)
         if tool is not None:
-            tool = self._store.resolve_tool(tool, category=category)
+            tool = self._store.names.resolve_tool(tool, category=category)
         if catalog is not None:
             self._check_enabled(catalog)
         return Place(category, tool, catalog)
@@ -420,7 +420,7 @@ class Retriever:
     def _hits(
         self, page: Sequence[ArrangedApi], offset: int, dead: Mapping[str, str]
     ) -> tuple[Hit, ...]:
-        labels = self._store.shelf.labels([one.candidate.api_id for one in page])
+        labels = self._store.labels.labels([one.candidate.api_id for one in page])
         return tuple(
             Hit(
                 api=one.api,

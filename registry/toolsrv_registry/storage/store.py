@@ -1,4 +1,4 @@
-"""The catalogs on disk: APIs, a word index over them, and hashes.
+"""The catalogs on disk: APIs, tools and hashes; ``names`` finds them by name.
 
 One SQLite file, safe for several threads and processes. With n APIs in all and m of them
 matching a search: ``get`` O(log n); ``put_catalog`` O(size of the catalog), writing only what
@@ -22,10 +22,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from toolsrv_registry import documents, names
+from toolsrv_registry import documents
 from toolsrv_registry.api import RESPONSE_SCHEMA, Api, Catalog
 from toolsrv_registry.catalog_state import STATE
-from toolsrv_registry.errors import DataError, NotFoundError, list_names, nearest_names, shorten
+from toolsrv_registry.errors import DataError, NotFoundError, list_names, shorten
 from toolsrv_registry.search.labels import ApiLabels
 from toolsrv_registry.storage import schema as queries
 from toolsrv_registry.storage.database import CachedRead, Database
@@ -42,6 +42,7 @@ from toolsrv_registry.storage.entries import (
     stored_terms,
 )
 from toolsrv_registry.storage.health import Health, HealthEntry
+from toolsrv_registry.storage.name_index import NameIndex
 from toolsrv_registry.storage.rows import (
     Pointers,
     accept_apis,
@@ -57,9 +58,7 @@ from toolsrv_registry.storage.rows import (
     read_tools,
 )
 from toolsrv_registry.storage.schema import MIGRATIONS
-from toolsrv_registry.words import words
 
-_TERM_LIMIT = 64
 _PAGE = 1_000
 """Documents that are read at once: those of a large catalog take hundreds of megabytes."""
 
@@ -78,7 +77,8 @@ class Store:
         self._hashes: tuple[str, str] = ("", "")
         self._size = CachedRead(database, self._read_size)
         self._state = CachedRead(database, self._read_state)
-        self.shelf = ApiLabels(database, self._state)
+        self.names = NameIndex(database)
+        self.labels = ApiLabels(database, self._state)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -262,7 +262,7 @@ class Store:
                 [api_id, self._catalog_number(catalog)],
             )
         if not rows:
-            near = self._nearest_ids(api_id)
+            near = self.names.nearest_ids(api_id)
             hint = (
                 f"did you mean {list_names(near)}?" if near else 'look for it: toolsrv search "…"'
             )
@@ -305,7 +305,7 @@ class Store:
 
         Raises NotFoundError for an unknown catalog, category or tool.
         """
-        place = self._place(category, tool)
+        place = self.names.resolve_place(category, tool)
         number = None if catalog is None else self._catalog_number(catalog)
         rows = self._database.read(
             queries.APIS_QUERY.format(source="visible" if catalog is None else "apis"),
@@ -318,28 +318,9 @@ class Store:
         number = None if catalog is None else self._catalog_number(catalog)
         rows = self._database.read(
             queries.TOOLS_QUERY,
-            {"catalog": number, "category": self._place(category, None)["category"]},
+            {"catalog": number, "category": self.names.resolve_place(category, None)["category"]},
         )
         return [ToolEntry.model_validate(dict(row)) for row in rows]
-
-    def categories(self) -> dict[str, int]:
-        """Return the number of visible APIs per category, sorted by category."""
-        rows = self._database.read(
-            "SELECT category, count(*) AS apis FROM visible GROUP BY category ORDER BY category"
-        )
-        return {row["category"]: row["apis"] for row in rows}
-
-    def ids_with(self, text: str, limit: int) -> tuple[list[str], int]:
-        """Return the ids of visible APIs that hold a text, and how many do.
-
-        Those that begin with it come first; at most ``limit`` are returned.
-        """
-        rows = self._database.read(
-            "SELECT id, instr(lower(id), lower(?1)) AS place, count(*) OVER () AS found FROM visible"
-            " WHERE place > 0 OR ?1 = '' ORDER BY place, id LIMIT ?2",
-            [text.replace("\0", ""), limit],
-        )
-        return [row["id"] for row in rows], rows[0]["found"] if rows else 0
 
     def size(self) -> int:
         """Return the number of stored APIs, hidden ones included; O(1) on the word index."""
@@ -381,63 +362,7 @@ class Store:
         }
         return {api_id: check for api_id, check in found.items() if check is not None}
 
-    # --- searching ----------------------------------------------------------------------------
-
-    def match(self, terms: Iterable[str], limit: int) -> list[str]:
-        """Return the ids of visible APIs with any of the words, best first, equal ones by id.
-
-        For names that are nearly right; searches weigh words in ``lexicon``. Any text is safe as
-        a term: it is quoted, never parsed as a query. The first 64 terms count.
-        """
-        query = fts_query(terms)
-        if not query or limit < 1:
-            return []
-        rows = self._database.read(queries.MATCH_QUERY, {"query": query, "limit": limit})
-        return [str(row["id"]) for row in rows]
-
-    def frequency(self, word: str) -> int:
-        """Return how many APIs have a word (any catalog, stemmed as in ``match``)."""
-        query = fts_query([word])
-        if not query:
-            return 0
-        rows = self._database.read("SELECT count(*) AS n FROM words WHERE words MATCH ?", [query])
-        return int(rows[0]["n"])
-
-    def resolve_category(self, name: str) -> str:
-        """Return the stored category for a name in any case or display form.
-
-        Raises NotFoundError with near matches.
-        """
-        known = self.categories()
-        wanted = names.standardize_category(name.strip())
-        for category in known:
-            if category.casefold() == wanted.casefold():
-                return category
-        near = nearest_names(wanted, known)
-        hint = (
-            f"did you mean {list_names(near)}?" if near else f"there are {list_names(list(known))}"
-        )
-        raise NotFoundError(f"no category is called {shorten(name)!r}", hint=hint)
-
-    def resolve_tool(self, name: str, *, category: str | None = None) -> str:
-        """Return the standardised name of a tool given in any form.
-
-        Raises NotFoundError with near matches.
-        """
-        rows = self._database.read(
-            "SELECT DISTINCT tool_key FROM visible WHERE :category IS NULL OR category = :category",
-            {"category": category},
-        )
-        known = [row["tool_key"] for row in rows]
-        key = names.readable_name(name)
-        if key in known:
-            return key
-        near = nearest_names(key, known)
-        place = f" in {category!r}" if category else ""
-        hint = (
-            f"did you mean {list_names(near)}?" if near else "see the ids of `toolsrv catalog show`"
-        )
-        raise NotFoundError(f"no tool{place} is called {shorten(name)!r}", hint=hint)
+    # --- reading without change ---------------------------------------------------------------
 
     def kept(self, read: Callable[[], Value]) -> CachedRead[Value]:
         """Return what keeps a reading of this file until the file changes."""
@@ -530,25 +455,3 @@ class Store:
             hint = f"there are {list_names(list(known))}" if known else "import one first"
             raise NotFoundError(f"no catalog is called {shorten(name)!r}", hint=hint)
         return known[name]
-
-    def _place(self, category: str | None, tool: str | None) -> dict[str, str | None]:
-        """Return the resolved place filters as query parameters."""
-        if category is not None:
-            category = self.resolve_category(category)
-        if tool is not None:
-            tool = self.resolve_tool(tool, category=category)
-        return {"category": category, "tool": tool}
-
-    def _nearest_ids(self, api_id: str) -> list[str]:
-        likely = self.match(words(api_id[:200]), 50)
-        return nearest_names(api_id, likely, cutoff=0.3) or likely[:3]
-
-
-def fts_query(terms: Iterable[str]) -> str:
-    """Return an FTS5 query for any of the words: quoted strings joined by OR.
-
-    Quoting makes every character literal; NUL would end the query early, so it goes.
-    """
-    cleaned = (term.replace("\0", "").encode("utf-8", "ignore").decode() for term in terms)
-    kept = list(dict.fromkeys(t for t in cleaned if any(c.isalnum() for c in t)))[:_TERM_LIMIT]
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in kept)

@@ -150,7 +150,7 @@ def add_completions(server: MCPServer[Any], bench: Workbench, kept: EndedRuns) -
                     return _matching(await in_thread(lambda: _categories(bench)), typed)
                 case "id":
                     found, total = await in_thread(
-                        lambda: bench.registry().store.ids_with(typed, MOST)
+                        lambda: bench.registry().store.names.ids_with(typed, MOST)
                     )
                     return Completion(values=found, total=total, has_more=total > len(found))
         except ToolsrvError:  # nothing is known to complete from
@@ -161,7 +161,7 @@ def add_completions(server: MCPServer[Any], bench: Workbench, kept: EndedRuns) -
 
 
 def _categories(bench: Workbench) -> list[str]:
-    return list(bench.registry().store.categories())
+    return list(bench.registry().store.names.categories())
 
 
 def _matching(values: Sequence[str], typed: str) -> Completion:

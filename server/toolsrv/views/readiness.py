@@ -142,7 +142,7 @@ def readiness(
 ) -> dict[str, Readiness]:
     """Return what each of some APIs has, by id. No key is looked at."""
     ids = [api.id for api in apis]
-    terms = store.shelf.terms(ids)
+    terms = store.labels.terms(ids)
     recorded = _recorded(settings, ids)
     succeeded = _succeeded(settings, ids)
     try:

@@ -135,7 +135,7 @@ def check(
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
     paid = {
-        i for i, one in store.shelf.terms((a.id for a in apis), catalog=name).items() if one.paid
+        i for i, one in store.labels.terms((a.id for a in apis), catalog=name).items() if one.paid
     }
     world = _world(store, apis, paid, given, session.load().settings)
     plan = _plan(store, apis, world, given)

@@ -57,7 +57,7 @@ def list_(session: Session, as_json: bool) -> None:
     store = bench.registry().store
     fixed = FixedFile(bench.settings.data_dir).all()
     catalogs = store.catalogs()
-    hidden = {one.name: dict(store.shelf.hidden_behind(one.name)) for one in catalogs}
+    hidden = {one.name: dict(store.labels.hidden_behind(one.name)) for one in catalogs}
     if as_json:
         emit_json(
             [
@@ -152,8 +152,8 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     many = Counter(api.category for api in apis)
     methods = Counter(api.method for api in apis)
     verdicts = Counter(check.verdict.value for check in store.checks(apis).values())
-    hidden = dict(store.shelf.hidden_behind(name))
-    terms = store.shelf.terms((api.id for api in apis), catalog=name).values()
+    hidden = dict(store.labels.hidden_behind(name))
+    terms = store.labels.terms((api.id for api in apis), catalog=name).values()
     pricing = Counter(str(one.pricing) or "unknown" for one in terms)
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
@@ -217,7 +217,9 @@ def stats(session: Session, as_json: bool) -> None:
     store = session.workbench().registry().store
     totals = store.stats()
     tools = Counter(tool.category for tool in store.tools())
-    rows = [(category, tools[category], apis) for category, apis in store.categories().items()]
+    rows = [
+        (category, tools[category], apis) for category, apis in store.names.categories().items()
+    ]
     if as_json:
         by_category = {category: {"tools": many, "apis": apis} for category, many, apis in rows}
         emit_json(totals.model_dump(mode="json") | {"by_category": by_category})

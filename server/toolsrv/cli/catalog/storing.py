@@ -159,7 +159,7 @@ def store_reading(
     served = store.accepted(name, changes.changed)
     new = {api.id: api for api in catalog.apis}
     waiting = 0 if accept else len(served)
-    hidden = store.shelf.hidden_behind(name, new)
+    hidden = store.labels.hidden_behind(name, new)
     if not dry_run:
         note(f"storing {pluralize(len(new), 'API')}")
         store.put_catalog(
@@ -192,7 +192,7 @@ def _with_unique_ids(store: Store, catalog: Catalog) -> Catalog:
     from toolsrv_catalogs.unique_ids import addresses, with_unique_ids
 
     name = catalog.name
-    known = store.shelf.calls_by_id(addresses(catalog))
+    known = store.labels.calls_by_id(addresses(catalog))
     others = {
         api_id: [call for catalog, call in calls.items() if catalog != name]
         for api_id, calls in known.items()
