@@ -252,6 +252,18 @@ def filter_by_schema(response: dict[str, Any], schema: Any) -> dict[str, Any]:
     return _kept(response, schema, 0)
 
 
+def filter_response(response: Any, schema: Any) -> Any:
+    """Return the response without the keys that the schema does not name, a list of objects too.
+
+    What the schema does not fit is returned as it is. (The reference leaves lists alone.)
+    """
+    if isinstance(response, dict):
+        return filter_by_schema(response, schema)
+    if isinstance(response, list) and isinstance(schema, list):
+        return _below(response, schema, 0)
+    return response
+
+
 def _kept(value: dict[str, Any], schema: Any, depth: int) -> dict[str, Any]:
     if depth >= _DEPTH or schema is True:
         return value
@@ -309,9 +321,14 @@ def compress(value: Any, budget: TextBudget, schema: Any = None) -> str:
         whole = shorten_json(value, room)
         if budget.fits(whole):
             return whole
-    if schema and isinstance(value, dict):
-        value = filter_by_schema(value, schema) or value
+    if schema:
+        kept = filter_response(value, schema)
+        value = kept if _says_something(kept) else value
     return _within(value, budget)
+
+
+def _says_something(value: Any) -> bool:
+    return any(value) if isinstance(value, list) else bool(value)
 
 
 def _within(value: Any, budget: TextBudget) -> str:
