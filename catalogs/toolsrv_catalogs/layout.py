@@ -22,6 +22,8 @@ OURS = "x-toolsrv"
 SCHEMA = RESPONSE_SCHEMA
 SCHEMA_ORIGINAL = "response_schema_original"
 """The key, beside an API's response schema, of what its file said otherwise."""
+EXAMPLE = "test_endpoint"
+"""The key, among an API's further keys of ToolBench's layout, of an example response."""
 LOOSE = "response_schemas"
 """The key in ``Tool.extra`` of schemas whose API the tool does not have."""
 ORDER = "response_schema_names"

@@ -196,7 +196,8 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
     connection.execute("ALTER TABLE tools DROP COLUMN file")
     connection.execute("ALTER TABLE catalogs DROP COLUMN origin")
     connection.execute("ALTER TABLE catalogs DROP COLUMN options")
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 6}")
+    connection.execute("DROP TABLE response_schemas")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 7}")
     connection.commit()
     connection.close()
     extras = ({ORIGINAL: "as it was read"},)
@@ -221,7 +222,8 @@ def test_documents_that_named_no_category_get_their_hash_anew(
         wanted = store.documents()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE apis SET document_hash = 'x' WHERE category = 'Other'")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 2}")
+        connection.execute("DROP TABLE response_schemas")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 3}")
     connection.close()
     with Store.open(path) as store:
         assert store.documents() == wanted
@@ -260,7 +262,8 @@ def test_what_earlier_versions_kept_beside_a_schema_is_derived_from_it(
             [api.id],
         )
         connection.execute("UPDATE catalogs SET content_hash = ''")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+        connection.execute("DROP TABLE response_schemas")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 2}")
     connection.close()
     with Store.open(path) as store:
         assert store.catalog("small") == plain

@@ -2,7 +2,8 @@
 
 Of the first success that is JSON: keys with ``"str"``, ``"int"`` …, objects nested, lists as a list
 of one item; ``True`` where anything may stand, so that nothing of it is taken for unneeded. Deep and
-wide schemas end in ``True``. Whatever is wrong with a schema costs the schema and not the API.
+wide schemas end in ``True``. Whatever is wrong with a schema costs the schema and not the API. Its
+example is kept beside it, where ToolBench's layout has one.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.layout import SCHEMA
+from toolsrv_catalogs.layout import EXAMPLE, SCHEMA
 from toolsrv_catalogs.openapi.body import is_json_media
 from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References
 from toolsrv_catalogs.openapi.schema import Shape, shape
@@ -51,8 +53,15 @@ def read_response(
         return fields.kept({SCHEMA: mirrored}, found, what=repr(name))
 
     try:
-        success = _success(refs, node)
-        return {} if success is None else refs.once("response", success, partial(kept, success))
+        media = _success(refs, node)
+        if media is None:
+            return {}
+        example = _example(refs, media)
+        result = {} if example is None else _beside(example, found, name)
+        if "schema" not in media.value:
+            return result
+        schema = Node(media.value["schema"], media.resolver)
+        return result | refs.once("response", schema, partial(kept, schema))
     except (ReferenceFault, RecursionError) as fault:
         found.note(f"{name!r}: no response schema: {str(fault)[:200] or 'nested too deep'}")
         return {}
@@ -70,11 +79,39 @@ def accepted(refs: References, node: Node) -> str:
 
 
 def _success(refs: References, node: Node) -> Node | None:
-    """Return the schema of the first success that is JSON, in the document's order."""
-    for kind, (media, resolver) in _successes(refs, node):
-        if is_json_media(kind) and "schema" in mapping(media):
-            return Node(media["schema"], resolver)
-    return None
+    """Return what is said of the first success that is JSON, one with a schema before others."""
+    told = [
+        Node(media, resolver)
+        for kind, (media, resolver) in _successes(refs, node)
+        if is_json_media(kind) and isinstance(media, dict)
+    ]
+    return next((one for one in told if "schema" in one.value), told[0] if told else None)
+
+
+def _example(refs: References, media: Node) -> Any:
+    """Return an example response, an object or a list; None where there is none."""
+
+    def target(value: Any) -> dict[str, Any]:
+        try:
+            return mapping(refs.follow(Node(value, media.resolver)).value)
+        except ReferenceFault:
+            return {}
+
+    named = islice(mapping(media.value.get("examples")).values(), 1)
+    schema = target(media.value.get("schema"))
+    found = [
+        media.value.get("example"),
+        *(target(one).get("value") for one in named),
+        schema.get("example"),
+        *listed(schema.get("examples"))[:1],
+    ]
+    return next((one for one in found if isinstance(one, dict | list) and one), None)
+
+
+def _beside(example: Any, found: FileFindings, name: str) -> dict[str, Any]:
+    """Return an example where ToolBench's layout keeps one."""
+    keys = fields.kept({EXAMPLE: example}, found, what=repr(name))
+    return {"keys": keys} if keys else {}
 
 
 def _successes(refs: References, node: Node) -> Iterator[tuple[str, Node]]:

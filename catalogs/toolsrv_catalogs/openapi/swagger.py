@@ -162,8 +162,12 @@ def _response(one: Any, produces: list[str]) -> Any:
     if not isinstance(one, dict) or "$ref" in one:
         return one
     media = {"schema": one["schema"]} if "schema" in one else {}
+    examples = mapping(one.get("examples"))
     kinds = produces or (["application/json"] if media else [])
-    return {**one, "content": dict.fromkeys(kinds, media)}
+    content = {
+        kind: media | ({"example": examples[kind]} if kind in examples else {}) for kind in kinds
+    }
+    return {**one, "content": content}
 
 
 def _scheme(one: Any) -> Any:

@@ -157,6 +157,27 @@ _ORIGIN = "ALTER TABLE catalogs ADD COLUMN origin TEXT NOT NULL DEFAULT 'null'"
 # How a catalog was imported, as JSON: what a refresh does again.
 _OPTIONS = "ALTER TABLE catalogs ADD COLUMN options TEXT NOT NULL DEFAULT '{}'"
 
+# Response schemas that a model made: of the text of this hash, "null" where one saves nothing.
+_RESPONSE_SCHEMAS = """
+    CREATE TABLE response_schemas (
+        api_id TEXT NOT NULL PRIMARY KEY,
+        content_hash TEXT NOT NULL,
+        response_schema TEXT NOT NULL,
+        model TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        version TEXT NOT NULL,
+        made_at TEXT NOT NULL,
+        seed INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        keys INTEGER NOT NULL,
+        kept INTEGER NOT NULL,
+        tokens_before INTEGER NOT NULL,
+        tokens_after INTEGER NOT NULL,
+        estimated INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID
+"""
+
 
 _TEXTS = (
     ("apis", "document", "content_hash"),
@@ -240,6 +261,10 @@ def _derive_flat_views(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE apis SET accepted_hash = content_hash")
 
 
+def _keep_response_schemas(connection: sqlite3.Connection) -> None:
+    connection.execute(_RESPONSE_SCHEMAS)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create,
     create_health,
@@ -250,6 +275,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_options,
     _leave_no_category_out,
     _derive_flat_views,
+    _keep_response_schemas,
 )
 
 
@@ -295,10 +321,13 @@ TOOLS_QUERY = """
 HOME_QUERY = """
     SELECT catalogs.name AS catalog, tools.home_url AS home_url,
         visible.extra AS extra, visible.pending IS NOT NULL AS waiting,
+        response_schemas.response_schema AS made,
         json_extract(tools.extra, '$.keys.pricing') AS pricing,
         json_extract(tools.extra, '$.keys.score') AS score
     FROM visible JOIN catalogs ON catalogs.number = visible.catalog
     LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
+    LEFT JOIN response_schemas ON response_schemas.api_id = visible.id
+        AND response_schemas.content_hash = visible.content_hash
     WHERE visible.id = ?
 """
 WORD_ROWS_QUERY = """

@@ -43,6 +43,7 @@ from toolsrv_registry.storage.entries import (
 )
 from toolsrv_registry.storage.health import Health, HealthEntry
 from toolsrv_registry.storage.name_index import NameIndex
+from toolsrv_registry.storage.response_schemas import ResponseSchemas
 from toolsrv_registry.storage.rows import (
     Pointers,
     accept_apis,
@@ -72,6 +73,7 @@ class Store:
         self._database = database
         self.read_only = database.read_only
         self.health = Health(database)
+        self.response_schemas = ResponseSchemas(database)
         self.pointers = Pointers(database)
         self._lock = threading.Lock()
         self._hashes: tuple[str, str] = ("", "")
@@ -273,14 +275,15 @@ class Store:
     def home(self, api_id: str) -> tuple[str, str, Any, bool, Terms]:
         """Return the catalog an id is served from, its tool's page and its response schema.
 
-        ``""`` for what is unknown, None for the schema. Then whether a changed text of the API
-        waits to be accepted, and its provider's terms.
+        ``""`` for what is unknown, None for the schema; one that a model made comes before that of
+        the source. Then whether a changed text waits to be accepted, and its provider's terms.
         """
         rows = self._database.read(queries.HOME_QUERY, [api_id])
         if not rows:
             return "", "", None, False, Terms()
         row = rows[0]
-        schema = json.loads(row["extra"]).get(RESPONSE_SCHEMA)
+        schema = json.loads(row["made"] or "null")
+        schema = json.loads(row["extra"]).get(RESPONSE_SCHEMA) if schema is None else schema
         terms = stored_terms(row["pricing"], row["score"])
         return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"]), terms
 

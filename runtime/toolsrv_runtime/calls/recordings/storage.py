@@ -176,6 +176,18 @@ class RecordingStore:
         known: list[dict[str, Any]] = [wellformed.loads(row["arguments"]) for row in rows]
         return max(known, key=lambda one: _similarity(one, arguments), default=None)
 
+    def responses(self, api_id: str, most: int) -> list[Any]:
+        """Return what successful calls of an API returned, live ones first, then the newest.
+
+        Simulated ones are left out.
+        """
+        rows = self._database.read(
+            "SELECT document FROM entries WHERE api_id = ? AND kind = 'ok'"  # noqa: S608 - a constant
+            f" AND provenance <> 'simulated' ORDER BY {_RANK}, number DESC LIMIT ?",
+            [api_id, most],
+        )
+        return [wellformed.value(_entry(row).response) for row in rows]
+
     def entries(self, chosen: RecordingFilter | None = None) -> Iterator[Recording]:
         """Yield entries in the order in which they were added."""
         where, values = (chosen or RecordingFilter()).where()

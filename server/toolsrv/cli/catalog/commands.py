@@ -37,6 +37,10 @@ COMMANDS = {
     "unset": ("toolsrv.cli.catalog.changes:unset", "No longer send a header or parameter."),
     "remove": ("toolsrv.cli.catalog.changes:remove", "Remove a catalog from the store."),
     "export": ("toolsrv.cli.catalog.changes:export", "Write a catalog in ToolBench's layout."),
+    "compress": (
+        "toolsrv.cli.catalog.compress:compress",
+        "Let a model choose the keys of responses.",
+    ),
     "check": ("toolsrv.cli.catalog.check:check", "Call APIs and keep what they are worth."),
 }
 
