@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_registry.api import RESPONSE_SCHEMA
 from toolsrv_registry.storage.database import Database
 
 
@@ -75,6 +76,11 @@ class ResponseSchemas:
             )
             for row in rows
         }
+
+    def of_source(self, api_id: str) -> Any:
+        """Return the schema that the source of a visible API has, None without one."""
+        rows = self._database.read("SELECT extra FROM visible WHERE id = ?", [api_id])
+        return json.loads(rows[0]["extra"]).get(RESPONSE_SCHEMA) if rows else None
 
     def remove(self, api_ids: Collection[str]) -> int:
         """Remove the results of some APIs, so that their sources' schemas count; return how many."""

@@ -59,6 +59,10 @@ def train() -> None:
         "pass-rate": (f"{_TOOLEVAL}:eval_pass_rate", "Answers, by ToolEval's pass rate."),
         "win-rate": (f"{_TOOLEVAL}:eval_win_rate", "Two models' answers side by side."),
         "agreement": (f"{_TOOLEVAL}:eval_agreement", "A judge beside people's labels."),
+        "compress": (
+            "toolsrv.cli.laboratory.compression:eval_compress",
+            "Keys kept of responses, against ToolBench's schemas.",
+        ),
         "llift": ("toolsrv.cli.laboratory.llift:eval_llift", "Use before initialisation in C."),
         "choice": (
             "toolsrv.cli.laboratory.function_calls:eval_choice",
