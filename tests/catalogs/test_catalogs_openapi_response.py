@@ -12,6 +12,7 @@ import pytest
 from toolsrv_catalogs.export import export_catalog
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import read_catalog
+from toolsrv_catalogs.layout import EXAMPLE
 from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.openapi.response import FIELDS
 from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
@@ -204,3 +205,30 @@ def test_a_long_response_is_told_by_it_and_nothing_unknown_is_lost() -> None:
         "tags": [{"text": "dog"}],
         "labels": {"free": {"form": 1}},
     }
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        {"example": {"id": 1}},
+        {"examples": {"one": {"value": {"id": 1}}, "two": {"value": {"id": 2}}}},
+        {"examples": {"one": {"$ref": "#/components/examples/One"}}},
+        {"schema": {"type": "object", "example": {"id": 1}}},
+        {"schema": {"$ref": "#/components/schemas/Shown"}},
+        {"examples": {"one": {"$ref": "#/nowhere"}}, "schema": {"examples": [{"id": 1}]}},
+    ],
+)
+def test_an_example_response_is_kept_where_toolbench_has_one(media: dict[str, Any]) -> None:
+    responses = {"200": {"description": "ok", "content": {"application/json": media}}}
+    whole = document(responses, Shown={"type": "object", "example": {"id": 1}})
+    whole["components"]["examples"] = {"One": {"value": {"id": 1}}}
+    tool = read_openapi(whole, PurePosixPath("x.yaml"), "Other", load=_none)
+    assert tool.api_extras[0]["keys"] == {EXAMPLE: {"id": 1}}
+
+
+@pytest.mark.parametrize("example", ["text", 3, None, {}, [], {"a": "x" * 100_000}])
+def test_an_example_that_is_no_object_or_too_large_is_not_kept(example: Any) -> None:
+    content = {"application/json": {"example": example, "schema": ref("Pet")}}
+    responses = {"200": {"description": "ok", "content": content}}
+    tool = read_openapi(document(responses), PurePosixPath("x.yaml"), "Other", load=_none)
+    assert tool.api_extras[0] == {RESPONSE_SCHEMA: MIRRORED}

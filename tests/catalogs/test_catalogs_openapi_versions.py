@@ -371,3 +371,13 @@ def test_a_base_of_a_thousand_schemas_is_read_once_for_each_that_inherits_from_i
     }
     tool, _ = read(openapi(paths, "3.0.3", components={"schemas": schemas}))
     assert {len(api.parameters) for api in tool.apis} == {2}
+
+
+def test_an_example_of_a_swagger_response_is_kept() -> None:
+    kinds = {"application/json": {"id": 1}, "text/csv": "id\n1"}
+    operation = {
+        "produces": ["application/json"],
+        "responses": {"200": {"schema": {"type": "object"}, "examples": kinds}},
+    }
+    tool, _ = read(swagger({"/a": {"get": operation}}))
+    assert tool.api_extras[0]["keys"] == {"test_endpoint": {"id": 1}}

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolsrv_registry import documents
-from toolsrv_registry.api import ORIGINAL, Api, Catalog, Parameter, Tool
+from toolsrv_registry.api import ORIGINAL, RESPONSE_SCHEMA, Api, Catalog, Parameter, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.storage.entries import Origin
 from toolsrv_registry.storage.name_index import fts_query
+from toolsrv_registry.storage.response_schemas import MadeSchema
 from toolsrv_registry.storage.schema import MIGRATIONS
 from toolsrv_registry.storage.store import Store
 
@@ -483,3 +484,42 @@ def test_hidden_apis_take_no_place_among_the_best(
     store.put_catalog(make_catalog(*shown, name="shown"))
     store.set_enabled("hidden", enabled=False)
     assert set(store.names.match(["word"], 3)) == {api.id for api in shown}
+
+
+def test_a_made_response_schema_comes_before_the_source_s_until_the_text_changes(
+    tmp_path: Path, make_api: MakeApi
+) -> None:
+    api = make_api("Tools", "T", "one")
+    extras = ({RESPONSE_SCHEMA: {"a": "int"}},)
+    tool = Tool(category="Tools", name="T", apis=(api,), api_extras=extras)
+    entry = MadeSchema(
+        api_id=api.id,
+        content_hash=documents.content_hash(api),
+        response_schema=[{"b": True}],
+        model="m",
+        identity="i",
+        prompt="p",
+        version="1",
+        made_at="2026-01-01T00:00:00+00:00",
+        seed=0,
+        source="document",
+        keys=2,
+        kept=1,
+        tokens_before=9,
+        tokens_after=4,
+    )
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        catalog = Catalog(name="small", tools=(tool,))
+        store.put_catalog(catalog)
+        store.response_schemas.put(entry)
+        assert store.home(api.id)[2] == [{"b": True}]
+        assert store.response_schemas.of([api.id, "other"]) == {api.id: entry}
+        assert store.response_schemas.of_source(api.id) == {"a": "int"}
+        assert store.catalog("small") == catalog  # an export has the source's
+        store.response_schemas.put(entry.model_copy(update={"response_schema": None}))
+        assert store.home(api.id)[2] == {"a": "int"}
+        store.response_schemas.put(entry.model_copy(update={"content_hash": "other"}))
+        assert store.home(api.id)[2] == {"a": "int"}
+        assert store.response_schemas.remove([api.id, "other"]) == 1
+        assert store.response_schemas.of([api.id]) == {}
+        assert store.response_schemas.of_source("other") is None

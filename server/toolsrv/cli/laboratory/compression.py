@@ -83,15 +83,16 @@ def eval_compress(
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, KeyResult)
         ids = [one.api.id for one in pairs]
+        wanted = pairs if len(kept.of(cell, ids)) < len(pairs) else []
+        model = evaluation.chat_model_of(bench) if wanted else None
         try:
-            if len(kept.of(cell, ids)) < len(pairs):
-                model = evaluation.chat_model_of(bench)
+            if model is not None:
                 with (
-                    evaluation.Progress("choosing keys", len(pairs)) as progress,
+                    evaluation.Progress("choosing keys", len(wanted)) as progress,
                     evaluation.stop_on_interrupt() as stop,
                 ):
                     run_choices(
-                        model, pairs, cell, kept, seed=seed, stop=stop, progress=progress.step
+                        model, wanted, cell, kept, seed=seed, stop=stop, progress=progress.step
                     )
         except KeyboardInterrupt:
             note(log.kept())
