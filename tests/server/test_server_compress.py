@@ -119,6 +119,7 @@ def test_a_schema_is_chosen_kept_with_its_provenance_and_used(
     assert (entry["model"], entry["seed"], entry["source"]) == (model, 5, "document")
     assert entry["version"]
     assert entry["made_at"].endswith("+00:00")
+    assert told(run("catalog", "inspect", "pantry", "--json"))["compressed_by"] == {model: 1}
     schema = schema_of(pantry, FIND)
     shown = compress(RECIPES, TextBudget(90), schema)
     assert json.loads(shown)["recipes"][1] == {"id": 8, "title": "Stew"}

@@ -156,6 +156,8 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     many = Counter(api.category for api in apis)
     methods = Counter(api.method for api in apis)
     verdicts = Counter(check.verdict.value for check in store.checks(apis).values())
+    made = store.response_schemas.of([api.id for api in apis]).values()
+    compressed = Counter(one.model for one in made if one.response_schema is not None)
     hidden = dict(store.labels.hidden_behind(name))
     terms = store.labels.terms((api.id for api in apis), catalog=name).values()
     pricing = Counter(str(one.pricing) or "unknown" for one in terms)
@@ -166,6 +168,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         "methods": dict(methods.most_common()),
         "verdicts": dict(verdicts.most_common()),
         "pricing": dict(pricing.most_common()),
+        "compressed_by": dict(compressed.most_common()),
         "without_address": sum(not api.url for api in apis),
         "without_description": sum(not api.description.strip() for api in apis),
         "by_category": {
@@ -189,6 +192,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         "methods": _counted(methods),
         "verdicts": _counted(verdicts) or "never checked",
         "pricing": _counted(pricing),
+        "compressed_by": _counted(compressed),
     }
     table(
         ("catalog", "value"),
