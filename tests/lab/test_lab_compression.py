@@ -50,7 +50,7 @@ def queries(tmp_path: Path) -> Path:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """The command line over a catalog with published schemas."""
     root = tmp_path / "toolenv"
-    apis = [
+    apis: list[dict[str, Any]] = [
         {"name": name, "required_parameters": [], "optional_parameters": []}
         for name in ("find", "one")
     ]
@@ -81,8 +81,8 @@ def test_recall_precision_and_tokens_are_counted_and_the_log_is_used_again(
     lab: Lab, queries: Path, tmp_path: Path
 ) -> None:
     model = script(tmp_path / "m.json", {"took": False, "rows[].name": False})
-    words = ("lab", "eval", "compress", str(queries), "--model", model)
-    words += ("--out", str(tmp_path / "out"), "--json")
+    words = ["lab", "eval", "compress", str(queries), "--model", model]
+    words += ["--out", str(tmp_path / "out"), "--json"]
     done = lab(*words)
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)

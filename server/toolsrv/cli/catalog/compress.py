@@ -140,7 +140,8 @@ def compress(
     if dry_run:
         _show_plan(name, plan, tasks, as_json=as_json)
         return
-    made, failed = [], {}
+    made: list[MadeSchema] = []
+    failed: dict[str, str] = {}
     if tasks:
         model = evaluation.chat_model_of(bench)
         made, failed = _ask(model, tasks, store, how, jobs)
@@ -291,8 +292,10 @@ def _choose(model: ChatModel, task: _Task, how: _Provenance, stop: Stop) -> Made
     chosen = select_keys(
         model, task.api, task.keys, task.example, required=task.required, seed=how.seed, stop=stop
     )
-    if chosen is None or chosen.problem:
-        return chosen and chosen.problem
+    if chosen is None:
+        return None
+    if chosen.problem:
+        return chosen.problem
     schema = task.keys.schema(chosen.kept, task.documented)
     saved = savings(model, task.example, schema)
     worth = saved.after < saved.before
