@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import runpy
 import signal
 import subprocess
 import sys
@@ -58,6 +59,8 @@ CAPITAL = "Data/country_facts/capital_city"
 CURRENCY = "Data/country_facts/national_currency"
 OPTIONS = SolveOptions(width=2, depth=12)
 CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
+_SERVER = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
+ModelServer, GIVE_UP = _SERVER["ModelServer"], _SERVER["GIVE_UP"]
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 Run = Callable[..., Result]
 
@@ -322,6 +325,26 @@ def test_the_model_that_ships_annotates_and_says_what_it_gave_up(run: Run, tmp_p
     assert told["solved"] + told["gave_up"] + told["failed"] == 3
     wins = [read_answer(path).win for path in out.glob("*.json")]
     assert (len(wins), sum(wins)) == (3, told["solved"])
+
+
+def test_servers_annotate_several_tasks_at_once_and_may_be_others_after_a_stop(
+    run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "answers"
+    words = ["annotate", "--errands", "--teacher", "engine", "--out", out, "--json"]
+    with ModelServer([GIVE_UP]) as first, ModelServer([GIVE_UP]) as second:
+        both = f"{first.url},{second.url}"
+        done = run(*words, "--count", 6, "--workers", 6, "--model", both)
+        assert done.exit_code == 0, done.output
+        told: dict[str, Any] = json.loads(done.stdout)
+        assert told["solved"] + told["gave_up"] + told["failed"] == told["tasks"] == 6
+        assert first.requests
+        assert second.requests
+    with ModelServer([GIVE_UP]) as third:
+        again = run(*words, "--count", 8, "--workers", 2, "--model", third.url)
+        assert again.exit_code == 0, again.output
+        assert json.loads(again.stdout)["there"] == 6
+        assert third.requests
 
 
 # ---------------------------------------------------------------- the folder

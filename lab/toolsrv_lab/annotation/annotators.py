@@ -31,6 +31,7 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.contract.format import Format
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.contract.models import (
+    ChatModel,
     Completion,
     Engine,
     OptionScores,
@@ -123,13 +124,23 @@ class OracleAnnotator:
 
 
 class EngineAnnotator:
-    """A model with its own format; it is offered the APIs that the task needs among others."""
+    """A model with its own format; it is offered the APIs that the task needs among others.
 
-    def __init__(self, engine: Engine, profile: Profile, options: SolveOptions) -> None:
+    ``name`` stands for the model in records, as where the addresses of its servers may change.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | ChatModel,
+        profile: Profile,
+        options: SolveOptions,
+        *,
+        name: str = "",
+    ) -> None:
         self._engine = engine
         self._profile = profile
         self._options = options
-        self.name = engine.name
+        self.name = name or engine.name
 
     def unfit(self, assignment: Assignment) -> str:
         """Return why it cannot take a task, empty where it can."""
@@ -236,7 +247,7 @@ def _run(
     assignment: Assignment,
     options: SolveOptions,
     listing: Listing,
-    engine: Engine,
+    engine: Engine | ChatModel,
     form: Format,
     around: Surroundings,
     scene: Scene,

@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ Status = Literal["solved", "gave_up", "failed"]
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_ID = 120
+_SPARE_THREADS = 4
 _GO_ON = "free some space; the same command goes on after the answers that are there"
 _ELSE = "name another folder with --out, or give the same settings again"
 
@@ -370,6 +372,9 @@ def annotate_registry(
     place = Workplace(annotator, registry, catalogs, apis)
 
     async def main(world: World) -> Report:
+        # A model's reply blocks a thread, and there are few by default: cores + 4.
+        threads = ThreadPoolExecutor(2 * workers + _SPARE_THREADS, thread_name_prefix="annotate")
+        asyncio.get_running_loop().set_default_executor(threads)
         async with place.open(world) as around:
             pool: LocalPool[Assignment, Answer] = LocalPool(
                 lambda one: solve(annotator, one, around), workers

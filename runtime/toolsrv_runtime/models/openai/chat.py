@@ -68,6 +68,11 @@ class OpenAIChat:
         return ", ".join(f"{one.server.model} at {one.server.place.name}" for one in self._all)
 
     @property
+    def models(self) -> str:
+        """The models without their servers, each once: what stays when replicas come and go."""
+        return ", ".join(dict.fromkeys(one.server.model for one in self._all))
+
+    @property
     def syntax(self) -> str:
         """How the servers hold calls in shape (``messages.CallMode``), each once; "" before a reply."""
         return ", ".join(dict.fromkeys(one.server.mode for one in self._all if one.server.mode))

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option, model_option
+from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
     from toolsrv_lab.annotation.annotators import Annotator
     from toolsrv_lab.annotation.assignments import Assignment
@@ -52,6 +53,7 @@ _NOTE_SECONDS = 20.0
 @click.option("--teacher", type=click.Choice(["oracle", "engine"]), default="oracle",
               show_default=True, help="Who solves: the oracle knows the calls, an engine does not.")  # fmt: skip
 @model_option
+@engine_model_option
 @click.option("--mistakes", type=click.FloatRange(0, 1), default=0.3, show_default=True,
               help="Share of the steps at which the oracle errs, or an API fails.")  # fmt: skip
 @click.option("--width", type=click.IntRange(1, 8), default=2, show_default=True,
@@ -61,8 +63,9 @@ _NOTE_SECONDS = 20.0
 @click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered in a task.")
 @click.option("--max-seconds", type=float, help="Time for one task.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
-@click.option("--workers", type=click.IntRange(1, 64),
-              help="Tasks under way at once; an engine takes one. [default: 4, with an engine 1]")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 256),
+              help="Tasks under way at once. A model of this machine takes one; servers take as many "
+              "as they batch. [default: 4, with an engine 1]")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option("--ray", "address", metavar="ADDRESS",
               help="Work on a Ray cluster (HOST:PORT, or auto) with --workers actors.")  # fmt: skip
@@ -94,10 +97,11 @@ def annotate(
     """
     if tasks is not None and errands:
         raise UsageError("--tasks and --errands are two sources of tasks", hint="give one of them")
-    if teacher == "engine" and (workers or 1) > 1 and address is None:
-        raise UsageError("an engine serves one task at a time", hint="leave --workers out")
     if teacher == "oracle" and flags["model"]:
         raise UsageError("the oracle asks no model", hint="add --teacher engine")
+    bench = session.workbench(**flags)
+    if teacher == "engine" and (workers or 1) > 1 and address is None:
+        _check_servers(bench.settings)
     if address is not None:
         from toolsrv_lab.execution import Cluster, load_ray
 
@@ -105,7 +109,7 @@ def annotate(
         cluster = Cluster(address, workers or _WORKERS, gpus=gpus)
     else:
         cluster = None
-    work = _Work(session.workbench(**flags), teacher, mistakes, catalogs, cluster)
+    work = _Work(bench, teacher, mistakes, catalogs, cluster)
     path = tasks.expanduser() if tasks else None
     limit = count or (None if tasks or errands else _COUNT)
     settings = {"teacher": teacher, "source": _source(path, errands=errands)}
@@ -116,6 +120,17 @@ def annotate(
         emit_json({"folder": str(out)} | settings | report.model_dump(mode="json"))
         return
     _show_annotation(report, out, flags["seed"])
+
+
+def _check_servers(settings: Settings) -> None:
+    """Raise UsageError where the model is of this machine and several tasks are to be under way."""
+    from toolsrv_runtime.models.openai import is_url
+
+    if not is_url(str(settings.model or "")):
+        raise UsageError(
+            "a model of this machine serves one task at a time",
+            hint="leave --workers out, or name servers: --model http://host:8000/v1,…",
+        )
 
 
 def _source(path: Path | None, *, errands: bool) -> str:
@@ -160,7 +175,11 @@ def _annotator(bench: Workbench, teacher: str, mistakes: float) -> Annotator:
 
     options = bench.options(strategy="dfsdt")
     if teacher == "engine":
-        return EngineAnnotator(*bench.engine(), options)
+        from toolsrv_runtime.models.openai.chat import OpenAIChat
+
+        engine, profile = bench.model()
+        name = engine.models if isinstance(engine, OpenAIChat) else ""
+        return EngineAnnotator(engine, profile, options, name=name)
     offered = options.candidates or _OFFERED
     return OracleAnnotator(options, mistakes=mistakes, offered=offered)
 
