@@ -69,6 +69,8 @@ _NOTE_SECONDS = 20.0
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option("--ray", "address", metavar="ADDRESS",
               help="Work on a Ray cluster (HOST:PORT, or auto) with --workers actors.")  # fmt: skip
+@click.option("--cpus", type=click.FloatRange(0, 64, min_open=True), default=1.0, show_default=True,
+              help="CPUs that each actor of the cluster asks for; less where servers do the work.")  # fmt: skip
 @click.option("--gpus", type=click.FloatRange(0), default=0.0, show_default=True,
               help="GPUs that each actor of the cluster asks for.")  # fmt: skip
 @json_option
@@ -85,6 +87,7 @@ def annotate(
     mistakes: float,
     workers: int | None,
     address: str | None,
+    cpus: float,
     gpus: float,
     as_json: bool,
     **flags: Any,
@@ -106,7 +109,7 @@ def annotate(
         from toolsrv_lab.execution import Cluster, load_ray
 
         load_ray()
-        cluster = Cluster(address, workers or _WORKERS, gpus=gpus)
+        cluster = Cluster(address, workers or _WORKERS, cpus=cpus, gpus=gpus)
     else:
         cluster = None
     work = _Work(bench, teacher, mistakes, catalogs, cluster)
