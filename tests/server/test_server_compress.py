@@ -317,7 +317,7 @@ def test_a_failing_model_keeps_what_was_chosen_before(
     failed = run(*words)
     assert failed.exit_code == 1
     assert "the script is over" in failed.stderr
-    assert "1 APIs that are kept" in failed.stderr
+    assert "1 API that is kept" in failed.stderr
     assert "Traceback" not in failed.output
     path.write_text(json.dumps({"replies": [json.dumps(LESS)]}), "utf-8")
     done = told(run(*words, "--json"))

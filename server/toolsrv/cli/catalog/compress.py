@@ -237,7 +237,11 @@ def _ask(
     """
     made: list[MadeSchema] = []
     failed: dict[str, str] = {}
-    kept = "the same command goes on after the {} APIs that are kept"
+
+    def kept() -> str:
+        done = pluralize(len(made), "API that is kept", "APIs that are kept")
+        return f"the same command goes on after the {done}"
+
     try:
         with (
             evaluation.Progress("choosing keys", len(tasks)) as progress,
@@ -257,10 +261,10 @@ def _ask(
 
             _in_threads(one, tasks, jobs, stop)
     except KeyboardInterrupt:
-        note(kept.format(len(made)))
+        note(kept())
         raise
     except ToolsrvError as error:
-        error.hint = f"{error.hint}; {kept.format(len(made))}".lstrip("; ")
+        error.hint = f"{error.hint}; {kept()}".lstrip("; ")
         raise
     return made, failed
 
