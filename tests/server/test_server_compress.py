@@ -298,6 +298,19 @@ def test_limit_and_single_apis(run: Run, pantry: Path, model: str) -> None:
     assert unknown.exit_code != 0
     assert "stok" in unknown.stderr
     assert run("catalog", "compress", "nowhere", "--dry-run").exit_code != 0
+    none = run("catalog", "compress", "pantry", "--api", ONE, "--api", FIND, "--dry-run")
+    assert "hint:" not in none.stderr
+
+
+def test_a_catalog_without_examples_says_where_they_come_from(
+    run: Run, data_dir: Path, tmp_path: Path
+) -> None:
+    assert data_dir
+    source = write_catalog(tmp_path / "source", api("stock"))
+    told(run("catalog", "import", str(source), "--name", "pantry", "--no-index", "--json"))
+    done = run("catalog", "compress", "pantry", "--dry-run")
+    assert done.exit_code == 0
+    assert "--record FILE" in done.stderr
 
 
 def test_a_model_without_conversations_is_refused_before_anything(run: Run, pantry: Path) -> None:

@@ -32,6 +32,11 @@ FEWEST_KEYS = 4
 """Keys of an example below which there is nothing to choose."""
 _SHOWN = 20
 
+_HINT = (
+    "hint: record calls (--mode record), or keep replies with toolsrv catalog check NAME --mode live "
+    "--record FILE and name them here with --file FILE"
+)
+
 NO_EXAMPLE = "there is no example response"
 FEW_KEYS = "its responses have fewer than four keys that stay the same"
 HAS_SCHEMA = "its source has a schema that leaves something out (--replace)"
@@ -348,13 +353,14 @@ def _show_plan(name: str, plan: _Plan, tasks: Sequence[_Task], *, as_json: bool)
             {"catalog": name, "apis": rows, "done": len(plan.done), "left_out": plan.left_out}
         )
         return
-    table(
-        ("API", "example", "keys#", "kept anyway#"),
-        [
-            (one.api.id, one.source, len(one.keys.types), len(one.required))
-            for one in tasks[:_SHOWN]
-        ],
-    )
+    if tasks:
+        table(
+            ("API", "example", "keys#", "kept anyway#"),
+            [
+                (one.api.id, one.source, len(one.keys.types), len(one.required))
+                for one in tasks[:_SHOWN]
+            ],
+        )
     note(f"{pluralize(len(tasks), 'API')} would be asked about; nothing was asked")
     _note_left_out(plan, len(plan.tasks) - len(tasks))
 
@@ -418,3 +424,5 @@ def _note_left_out(plan: _Plan, beyond: int) -> None:
         note(f"note: {pluralize(beyond, 'API')} left by --limit")
     for reason, many in Counter(plan.left_out.values()).most_common():
         note(f"note: {pluralize(many, 'API')} left out: {reason}")
+    if not plan.tasks and not plan.done and NO_EXAMPLE in plan.left_out.values():
+        note(_HINT)
