@@ -33,6 +33,7 @@ from toolsrv.clients.registrations import (
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
+    from toolsrv.settings import Loaded
     from toolsrv.workbench import Workbench
 
 State = Literal["ok", "warn", "fail"]
@@ -52,6 +53,14 @@ class Finding(BaseModel):
     state: State
     found: str
     next: str = ""
+
+
+def settings_finding(loaded: Loaded) -> Finding:
+    """Return where the settings file is, and what in it or in a variable has no effect."""
+    if loaded.note:
+        todo = f"remove them: {loaded.path}, and variables in the shell or in a client's entry"
+        return Finding(check="settings", state="warn", found=loaded.note, next=todo)
+    return Finding(check="settings", state="ok", found=str(loaded.path))
 
 
 def examine(bench: Workbench) -> list[Finding]:
@@ -196,7 +205,7 @@ def _special(bench: Workbench, model: str) -> Finding:
     if not is_url(model):
         engine, _ = bench.model()
         return Finding(check="model", state="ok", found=engine.name)
-    servers = inspect_servers(model, model=bench.settings.engine_model)
+    servers = inspect_servers(model)
     lost = [one for one in servers if one.error]
     well = [f"{one.model} at {one.url} (calls by {one.mode})" for one in servers if not one.error]
     found = "; ".join([*well, *(one.error for one in lost)])
@@ -212,14 +221,10 @@ def _prompts(bench: Workbench) -> Finding:
 
 
 def _cores(bench: Workbench) -> Finding:
+    del bench
     from toolsrv_runtime.requirements import physical_cores
 
-    cores, threads = physical_cores(), bench.settings.threads
-    found = f"{cores} physical, {threads or 'automatic'} threads"
-    if threads > cores:
-        todo = f"toolsrv config set threads {cores}: more threads than cores wait for each other"
-        return Finding(check="cores", state="warn", found=found, next=todo)
-    return Finding(check="cores", state="ok", found=found)
+    return Finding(check="cores", state="ok", found=f"{physical_cores()} physical")
 
 
 def _device(bench: Workbench) -> Finding:

@@ -8,6 +8,7 @@ models; a failed call is a result, not an exception. Errors are those of ``Tools
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 from toolsrv import operations
 from toolsrv.operations import Files
-from toolsrv.settings import Mode, Settings, Strategy, check_key, load
+from toolsrv.settings import CommandSettings, Mode, Settings, Strategy, check_key, load
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail
 from toolsrv.views.search import SearchView
@@ -27,6 +28,7 @@ from toolsrv_runtime.contract.hints import AskValue, Question
 from toolsrv_runtime.outcome import Event, Outcome
 from toolsrv_runtime.stop import Stop
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 END_S = 10.0
@@ -48,7 +50,6 @@ class _Base:
         mode: Mode | None = None,
         calls: str | None = None,
         own_hosts: str | None = None,
-        seed: int | None = None,
         progress: Progress | None = None,
         **settings: Any,
     ) -> None:
@@ -65,9 +66,9 @@ class _Base:
                 (``replay``), or only of the catalog that ships (``offline``).
             calls: rules beyond reading, such as ``"allow POST api.example.com"``.
             own_hosts: hosts of your own at any address, such as ``"localhost:8080"``.
-            seed: seed of the sampling.
             progress: called with (done, total) while the index is built, from another thread.
-            **settings: any other setting by its name (``toolsrv config show`` lists them).
+            **settings: any other setting by its name (``toolsrv config show`` lists them), or
+                ``adapter``, ``profile``, ``threads`` and ``faithful``, which are options only.
 
         Raises:
             UsageError: there is no such setting, or a value is not acceptable.
@@ -78,11 +79,12 @@ class _Base:
             "mode": mode,
             "calls": calls,
             "own_hosts": own_hosts,
-            "seed": seed,
         }
         for key in settings:
-            check_key(key, "the arguments")
+            check_key(key, "the arguments", CommandSettings)
         loaded = load(named | settings, origin=lambda key: f"the argument {key}")
+        if loaded.note:
+            log.warning("%s", loaded.note)
         self._workbench = Workbench(loaded.settings, progress=progress)
         self._open()
 
@@ -254,7 +256,6 @@ class AsyncToolbox(_Base):
         *,
         category: str | None = None,
         strategy: Strategy | None = None,
-        seed: int | None = None,
         max_seconds: float | None = None,
         max_calls: int | None = None,
         answer_to: str = "",
@@ -263,6 +264,7 @@ class AsyncToolbox(_Base):
         stop: Stop | None = None,
         confirm: AskConsent | None = None,
         ask_value: AskValue | None = None,
+        **options: Any,
     ) -> Outcome:
         """Work on a task until it has an answer with evidence, and keep the run.
 
@@ -273,7 +275,6 @@ class AsyncToolbox(_Base):
             task: the task in plain words.
             category: only APIs of this category.
             strategy: of the search; unset: the setting.
-            seed: of the sampling; unset: the setting.
             max_seconds: for the solve; unset: the setting.
             max_calls: of APIs; unset: the setting.
             answer_to: ``run_id`` of a solve that ended as ``needs_input``; ``task`` is the answer.
@@ -282,6 +283,7 @@ class AsyncToolbox(_Base):
             stop: set, from any thread, it ends the solve with what is known by then.
             confirm: asks a person for consent to a call that needs it; its time is not counted.
             ask_value: asks a person for a value that a call requires and the task does not say.
+            **options: ``seed``, ``width``, ``votes`` and others, as those of ``toolsrv solve``.
 
         Raises:
             UsageError: the task is empty or too long, or the options are not for this model.
@@ -291,11 +293,11 @@ class AsyncToolbox(_Base):
         given = {
             "category": category,
             "strategy": strategy,
-            "seed": seed,
             "max_seconds": max_seconds,
             "max_calls": max_calls,
+            **options,
         }
-        text, options = await in_thread(
+        text, chosen = await in_thread(
             lambda: operations.prepare(self._workbench, task, given, answer_to, continues)
         )
         stop = stop or Stop()
@@ -306,7 +308,7 @@ class AsyncToolbox(_Base):
                 outcome = await operations.solve(
                     self._workbench,
                     text,
-                    options,
+                    chosen,
                     on_event=on_event,
                     stop=stop,
                     confirm=confirm,
@@ -424,7 +426,6 @@ class Toolbox(_Base):
         *,
         category: str | None = None,
         strategy: Strategy | None = None,
-        seed: int | None = None,
         max_seconds: float | None = None,
         max_calls: int | None = None,
         answer_to: str = "",
@@ -433,6 +434,7 @@ class Toolbox(_Base):
         stop: Stop | None = None,
         confirm: Callable[[Consent], bool | None] | None = None,
         ask_value: Callable[[Question], Any] | None = None,
+        **options: Any,
     ) -> Outcome:
         """Work on a task until it has an answer with evidence: see ``AsyncToolbox.solve``.
 
@@ -443,7 +445,6 @@ class Toolbox(_Base):
                 task,
                 category=category,
                 strategy=strategy,
-                seed=seed,
                 max_seconds=max_seconds,
                 max_calls=max_calls,
                 answer_to=answer_to,
@@ -452,6 +453,7 @@ class Toolbox(_Base):
                 stop=stop,
                 confirm=_in_thread_of_its_own(confirm),
                 ask_value=_in_thread_of_its_own(ask_value),
+                **options,
             )
         )
 

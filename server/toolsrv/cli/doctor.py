@@ -42,9 +42,10 @@ def doctor(
     Exit codes: 0 nothing failed, 1 something did.
     """
     from toolsrv.cli.connect import own_start, this_machine
-    from toolsrv.health import Finding, examine, examine_clients
+    from toolsrv.health import Finding, examine, examine_clients, settings_finding
 
-    findings = examine(session.workbench(model=model, profile=profile))
+    findings = [settings_finding(session.load())]
+    findings += examine(session.workbench(model=model, profile=profile))
     try:
         findings += examine_clients(own_start(session), this_machine(), tries=not no_try)
     except DataError as error:

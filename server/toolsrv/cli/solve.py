@@ -210,7 +210,7 @@ class _Solve:
                 functions,
                 tools=tools,
                 words=prompts.words,
-                faithful=self._bench.settings.faithful,
+                faithful=self._bench.is_faithful,
             )
             write_answer(path, answer)
         except ToolsrvError as error:

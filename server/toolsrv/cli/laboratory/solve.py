@@ -39,8 +39,7 @@ DEFAULT = ("dfsdt", "react", "cot")
 @click.option("--width", type=int, help="Branches of dfsdt below one node.")
 @click.option("--depth", type=int, help="Most nodes on one path; a call takes three.")
 @click.option("--chains", type=int, help="Most chains of cot (CoT@N).")
-@click.option("--seed", type=int, help="Seed of the sampling.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.solving_options
 @click.option("--limit", type=click.IntRange(1), help="Only so many tasks, evenly picked.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep each verdict here (JSON lines); run it again and it goes on.")  # fmt: skip
@@ -101,7 +100,6 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
     model = bench.settings.model
     return options | {
         "model": model if isinstance(model, str) else evaluation.file_hash(model or SHIPPED_MODEL),
-        "grounded": bench.settings.grounded,
         "tasks": evaluation.file_hash(path),
         "catalogs": sorted(one.name for one in catalogs),
     }
