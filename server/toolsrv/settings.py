@@ -296,17 +296,7 @@ class CommandSettings(Settings):
     @field_validator("adapter", mode="before")
     @classmethod
     def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
-
-    @field_validator("adapter")
-    @classmethod
-    def _is_absolute(cls, value: Path | None) -> Path | None:
-        return None if value is None else value.expanduser().absolute()
-
-    @field_validator("profile")
-    @classmethod
-    def _file_is_absolute(cls, value: str) -> str:
-        return str(Path(value).expanduser().absolute()) if value.endswith(".toml") else value
+        return Path(value).expanduser().absolute() if value else None
 
     @field_validator("faithful")
     @classmethod

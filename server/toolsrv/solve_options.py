@@ -6,8 +6,8 @@ the others are those of ``SolveOptions``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic import ValidationError
 
@@ -15,14 +15,38 @@ from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
-    from toolsrv_runtime.options import SolveOptions
+    from toolsrv_runtime.options import SolveOptions, StrategyName
 
 _SETTINGS = ("strategy", "max_seconds", "max_calls", "max_tokens")
-RUN_OPTIONS = ("seed", "width", "depth", "candidates", "chains", "votes", "switches", "aids",
-               "verify", "max_model_calls")  # fmt: skip
-"""Options of a solve that are no settings."""
-_KNOWN = (*_SETTINGS, *RUN_OPTIONS, "category")
 _BUDGET = "max_"
+
+
+class SolveArguments(TypedDict, total=False):
+    """Options of a solve, each as ``SolveOptions`` has it; None is the setting or the default.
+
+    ``max_…`` are its limits. ``switches`` and ``aids`` may be one text with commas, or ``none``.
+    """
+
+    category: str | None
+    strategy: StrategyName | None
+    seed: int | None
+    width: int | None
+    depth: int | None
+    candidates: int | None
+    chains: int | None
+    votes: int | None
+    switches: str | Collection[str] | None
+    aids: str | Collection[str] | None
+    verify: bool | None
+    max_seconds: float | None
+    max_calls: int | None
+    max_model_calls: int | None
+    max_tokens: int | None
+
+
+_KNOWN = SolveArguments.__annotations__.keys()
+RUN_OPTIONS = tuple(key for key in _KNOWN if key not in (*_SETTINGS, "category"))
+"""Those that are no settings."""
 
 
 def solve_options(settings: Settings, given: Mapping[str, Any]) -> SolveOptions:
@@ -35,8 +59,10 @@ def solve_options(settings: Settings, given: Mapping[str, Any]) -> SolveOptions:
 
     value = settings.model_dump(include=set(_SETTINGS))
     value |= {key: one for key, one in given.items() if one is not None}
-    if unknown := sorted(value.keys() - set(_KNOWN)):
-        raise UsageError(f"a solve has no option {unknown[0]!r}", hint=f"any of {_KNOWN}")
+    if unknown := sorted(value.keys() - _KNOWN):
+        raise UsageError(
+            f"a solve has no option {unknown[0]!r}", hint=f"any of {', '.join(_KNOWN)}"
+        )
     for key in ("switches", "aids"):
         if isinstance(text := value.get(key), str):
             value[key] = _names(key, text)

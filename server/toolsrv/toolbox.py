@@ -13,11 +13,12 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from toolsrv import operations
 from toolsrv.operations import Files
-from toolsrv.settings import CommandSettings, Mode, Settings, Strategy, check_key, load
+from toolsrv.settings import CommandSettings, Mode, Settings, check_key, load
+from toolsrv.solve_options import SolveArguments
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail
 from toolsrv.views.search import SearchView
@@ -254,17 +255,13 @@ class AsyncToolbox(_Base):
         self,
         task: str,
         *,
-        category: str | None = None,
-        strategy: Strategy | None = None,
-        max_seconds: float | None = None,
-        max_calls: int | None = None,
         answer_to: str = "",
         continues: str = "",
         on_event: Callable[[Event], None] = _ignore,
         stop: Stop | None = None,
         confirm: AskConsent | None = None,
         ask_value: AskValue | None = None,
-        **options: Any,
+        **options: Unpack[SolveArguments],
     ) -> Outcome:
         """Work on a task until it has an answer with evidence, and keep the run.
 
@@ -273,32 +270,22 @@ class AsyncToolbox(_Base):
 
         Args:
             task: the task in plain words.
-            category: only APIs of this category.
-            strategy: of the search; unset: the setting.
-            max_seconds: for the solve; unset: the setting.
-            max_calls: of APIs; unset: the setting.
             answer_to: ``run_id`` of a solve that ended as ``needs_input``; ``task`` is the answer.
             continues: ``run_id`` of a solve whose answer and results this one knows.
             on_event: called with every event, on the event loop's thread.
             stop: set, from any thread, it ends the solve with what is known by then.
             confirm: asks a person for consent to a call that needs it; its time is not counted.
             ask_value: asks a person for a value that a call requires and the task does not say.
-            **options: ``seed``, ``width``, ``votes`` and others, as those of ``toolsrv solve``.
+            **options: ``category``, ``strategy``, ``seed``, ``max_seconds`` and others, as those of
+                ``toolsrv solve``; unset: the setting or the default.
 
         Raises:
             UsageError: the task is empty or too long, or the options are not for this model.
             NotFoundError: no such category, model or run.
             DataError: the model or the data folder cannot be used, or memory does not suffice.
         """
-        given = {
-            "category": category,
-            "strategy": strategy,
-            "max_seconds": max_seconds,
-            "max_calls": max_calls,
-            **options,
-        }
         text, chosen = await in_thread(
-            lambda: operations.prepare(self._workbench, task, given, answer_to, continues)
+            lambda: operations.prepare(self._workbench, task, options, answer_to, continues)
         )
         stop = stop or Stop()
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -424,17 +411,13 @@ class Toolbox(_Base):
         self,
         task: str,
         *,
-        category: str | None = None,
-        strategy: Strategy | None = None,
-        max_seconds: float | None = None,
-        max_calls: int | None = None,
         answer_to: str = "",
         continues: str = "",
         on_event: Callable[[Event], None] = _ignore,
         stop: Stop | None = None,
         confirm: Callable[[Consent], bool | None] | None = None,
         ask_value: Callable[[Question], Any] | None = None,
-        **options: Any,
+        **options: Unpack[SolveArguments],
     ) -> Outcome:
         """Work on a task until it has an answer with evidence: see ``AsyncToolbox.solve``.
 
@@ -443,10 +426,6 @@ class Toolbox(_Base):
         return self._run(
             lambda: self._async.solve(
                 task,
-                category=category,
-                strategy=strategy,
-                max_seconds=max_seconds,
-                max_calls=max_calls,
                 answer_to=answer_to,
                 continues=continues,
                 on_event=on_event,

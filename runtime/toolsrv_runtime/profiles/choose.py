@@ -17,13 +17,7 @@ from pydantic_core import ErrorDetails
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.files import read_file
 from toolsrv_runtime.options import Switch
-from toolsrv_runtime.profiles import (
-    MAX_CALLS_PER_TURN,
-    MAX_CANDIDATES,
-    FormatName,
-    KvType,
-    Profile,
-)
+from toolsrv_runtime.profiles import MAX_CALLS_PER_TURN, MAX_CANDIDATES, FormatName, KvType, Profile
 from toolsrv_runtime.profiles.builtin import BUILTIN, MAX_ROPE_FACTOR, ExplainedProfile, ModelFacts
 
 _MOST_BYTES = 1 << 20
@@ -98,8 +92,7 @@ class UserProfile(BaseModel):
     def apply(self, facts: ModelFacts, path: Path) -> ExplainedProfile:
         """Return the profile for a model file, named after its own, with reasons.
 
-        Raises:
-            ProfileError: it is for models at servers.
+        Raises ProfileError where it is for models at servers.
         """
         if self.base == SERVER:
             raise ProfileError(

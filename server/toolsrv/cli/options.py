@@ -123,8 +123,8 @@ def faithful_options(command: F) -> F:
         help="Only in these differences: depth, match_suffix, … (docs/toolbench.md).",
     )(command)
     return click.option(
-        "--faithful",
-        is_flag=True,
+        "--faithful/--no-faithful",
+        default=False,
         help="Do as ToolBench does, defects included, to reproduce its figures.",
     )(command)
 

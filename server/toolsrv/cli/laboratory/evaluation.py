@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from toolsrv.cli.options import (
-    adapter_option,
-    faithful_options,
-    profile_option,
-    threads_option,
-)
+from toolsrv.cli.options import adapter_option, faithful_options, profile_option, threads_option
 from toolsrv.cli.output import Bar, console, note, table
 from toolsrv_registry.errors import UsageError
 
