@@ -48,7 +48,6 @@ SIMULATIONS = ("off", "schema", "model")
 Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
 
-
 _PROFILE = "in a profile for the model (docs/model-files.md)"
 REMOVED: Mapping[str, str] = {
     **{
@@ -296,7 +295,9 @@ class CommandSettings(Settings):
     @field_validator("adapter", mode="before")
     @classmethod
     def _empty_is_none(cls, value: Any) -> Any:
-        return Path(value).expanduser().absolute() if value else None
+        if not isinstance(value, str | Path):
+            return value
+        return Path(value).expanduser().absolute() if value != "" else None
 
     @field_validator("faithful")
     @classmethod

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv import config_file, settings
+from toolsrv.cli.session import Session
 from toolsrv.solve_options import solve_options
 from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
@@ -218,6 +219,14 @@ def test_differences_from_toolbench_are_given_up_by_name() -> None:
     assert Workbench(both).fidelity() == REFERENCE.model_copy(update={"assistant_turns": "reply"})
     with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
         settings.load({"faithful": "deep"})
+
+
+def test_options_in_two_parts_and_earlier_ones_become_one_value() -> None:
+    session = Session()
+    assert session.load(faithful=True, faithful_in="depth=9").settings.faithful == "all,depth=9"
+    assert session.load(faithful=False, faithful_in=None).settings.faithful == ""
+    servers = session.load(model="http://a:1,http://b:1", engine_model="qwen3:8b").settings.model
+    assert servers == "http://a:1#qwen3:8b,http://b:1#qwen3:8b"
 
 
 IMPOSSIBLE = "deny * http://localhost:9011"
