@@ -39,6 +39,8 @@ DEFAULT = ("dfsdt", "react", "cot")
 @click.option("--width", type=int, help="Branches of dfsdt below one node.")
 @click.option("--depth", type=int, help="Most nodes on one path; a call takes three.")
 @click.option("--chains", type=int, help="Most chains of cot (CoT@N).")
+@click.option("--set", "given", multiple=True, metavar="KEY=VALUE",
+              help="Any other option of a solve: --set verify=true --set limits.seconds=60.")  # fmt: skip
 @evaluation.solving_options
 @click.option("--limit", type=click.IntRange(1), help="Only so many tasks, evenly picked.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
@@ -50,6 +52,7 @@ def eval_solve(
     /,
     path: Path,
     strategies: tuple[str, ...],
+    given: tuple[str, ...],
     limit: int | None,
     out: Path | None,
     as_json: bool,
@@ -60,12 +63,14 @@ def eval_solve(
     The tasks' own calls are made first, so what is expected is what the APIs say today. Where a
     task says which APIs fail, these are down while it is solved.
     """
+    from toolsrv_lab.evaluation.cells import make_options
     from toolsrv_lab.evaluation.strategies import VerdictLog
 
     tasks = _tasks(path.expanduser(), limit)
     bench = session.workbench(**flags)
-    options = {name: bench.options(strategy=name) for name in strategies or DEFAULT}
-    settings = _settings(path.expanduser(), bench)
+    base = bench.options()
+    options = {name: make_options(base, name, given=given) for name in strategies or DEFAULT}
+    settings = _settings(path.expanduser(), bench) | ({"set": sorted(given)} if given else {})
     with VerdictLog(out.expanduser() if out else None, settings) as book:
         try:
             asyncio.run(_solve(bench, tasks, options, book))
