@@ -33,7 +33,6 @@ from toolsrv.clients.registrations import (
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
-    from toolsrv.settings import Loaded
     from toolsrv.workbench import Workbench
 
 State = Literal["ok", "warn", "fail"]
@@ -53,14 +52,6 @@ class Finding(BaseModel):
     state: State
     found: str
     next: str = ""
-
-
-def settings_finding(loaded: Loaded) -> Finding:
-    """Return where the settings file is, and what in it or in a variable has no effect."""
-    if loaded.note:
-        todo = f"remove them: {loaded.path}, and variables in the shell or in a client's entry"
-        return Finding(check="settings", state="warn", found=loaded.note, next=todo)
-    return Finding(check="settings", state="ok", found=str(loaded.path))
 
 
 def examine(bench: Workbench) -> list[Finding]:

@@ -42,10 +42,12 @@ def doctor(
     Exit codes: 0 nothing failed, 1 something did.
     """
     from toolsrv.cli.connect import own_start, this_machine
-    from toolsrv.health import Finding, examine, examine_clients, settings_finding
+    from toolsrv.health import Finding, examine, examine_clients
 
-    findings = [settings_finding(session.load())]
-    findings += examine(session.workbench(model=model, profile=profile))
+    findings = examine(session.workbench(model=model, profile=profile))
+    if said := session.load().note:
+        todo = "remove them from the file, the shell or the client's entry"
+        findings.insert(0, Finding(check="settings", state="warn", found=said, next=todo))
     try:
         findings += examine_clients(own_start(session), this_machine(), tries=not no_try)
     except DataError as error:
