@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolsrv.settings import Settings
     from toolsrv_runtime.options import SolveOptions, StrategyName
 
 _SETTINGS = ("strategy", "max_seconds", "max_calls", "max_tokens")
@@ -49,7 +48,7 @@ RUN_OPTIONS = tuple(key for key in _KNOWN if key not in (*_SETTINGS, "category")
 """Those that are no settings."""
 
 
-def solve_options(settings: Settings, given: Mapping[str, Any]) -> SolveOptions:
+def solve_options(settings: BaseModel, given: Mapping[str, Any]) -> SolveOptions:
     """Return what is given (not ``None``), else what the settings say, else the default.
 
     Raises:
@@ -79,7 +78,7 @@ def solve_options(settings: Settings, given: Mapping[str, Any]) -> SolveOptions:
         ) from error
 
 
-def option_defaults(settings: Settings) -> dict[str, Any]:
+def option_defaults(settings: BaseModel) -> dict[str, Any]:
     """Return the value of each option where a request names none, by name."""
     from toolsrv_runtime.options import SolveOptions
 
