@@ -78,20 +78,14 @@ class Session:
     def workbench(self, **flags: Any) -> Workbench:
         """Return a workbench for the settings; it tells on stderr when it builds the index.
 
-        Flags that are no settings are the options of its solves. Those that do nothing with these
-        settings are told there too.
+        Flags that are no settings are the options of its solves.
         """
-        from toolsrv.cli.output import index_progress, note
+        from toolsrv.cli.output import index_progress
         from toolsrv.solve_options import RUN_OPTIONS
         from toolsrv.workbench import Workbench
 
         run = {key: flags.pop(key) for key in RUN_OPTIONS if key in flags}
         loaded = self.load(**flags)
-        if run.get("chains") is not None and loaded.settings.strategy != "cot":
-            note(
-                "note: --chains does nothing with the strategy "
-                f"{loaded.settings.strategy}; it is for --strategy cot"
-            )
         bench = Workbench(loaded.settings, run, progress=index_progress())
         click.get_current_context().call_on_close(bench.close)
         return bench
