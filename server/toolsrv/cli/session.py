@@ -63,10 +63,10 @@ class Session:
 
     def _current(self, flags: dict[str, Any]) -> dict[str, Any]:
         """Return flags with the options that share a setting, or had one, made one value."""
-        from toolsrv import settings
-        from toolsrv_runtime.models.openai import is_url
-
         if name := flags.pop("engine_model", None):
+            from toolsrv import settings
+            from toolsrv_runtime.models.openai import is_url
+
             model = str(flags.get("model") or settings.load(self.flags).settings.model)
             if is_url(model):
                 flags["model"] = ",".join(f"{one}#{name}" for one in model.split(","))
