@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
 from toolsrv.clients.known import CLIENTS
-from toolsrv.settings import Settings
+from toolsrv.settings import REMOVED, Settings
 from toolsrv_lab import picture
 
 ROOT = Path(__file__).parents[1]
@@ -165,6 +165,8 @@ def test_the_reference_has_every_setting_command_and_client() -> None:
     rows = [line for line in settings.splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in rows] == list(Settings.model_fields)
     assert all(f"| `TOOLSRV_{name.upper()}` | " in settings for name in Settings.model_fields)
+    removed = reference.removed_settings()
+    assert all(f"| `{name}` | " in removed for name in REMOVED)
     number = {"type": "integer", "minimum": 1, "maximum": 1600}
     assert reference._type(number) == "whole number from 1 to 1,600"
     assert reference._type({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "text or unset"

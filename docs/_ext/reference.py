@@ -23,7 +23,7 @@ from toolsrv.cli.main import cli
 from toolsrv.clients.known import CLIENTS, NAME, PASTED_CONFIGS, Client
 from toolsrv.clients.places import Machine, System
 from toolsrv.config_file import PREFIX
-from toolsrv.settings import Settings
+from toolsrv.settings import REMOVED, Settings
 from toolsrv_registry.errors import UsageError
 
 _HOME = "~"
@@ -51,6 +51,12 @@ def settings() -> str:
             f"| `{PREFIX}{name.upper()}` | {_cell(field.description or '')} |"
         )
     return "\n".join(rows)
+
+
+def removed_settings() -> str:
+    """Return a table of the settings of earlier releases, and what to use instead."""
+    rows = [f"| `{name}` | {_cell(use)} |" for name, use in REMOVED.items()]
+    return "\n".join(["| setting of 0.2.0 | use |", "|---|---|", *rows])
 
 
 def mcp() -> str:
@@ -91,6 +97,7 @@ def clients() -> str:
 PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
+    "removed_settings": removed_settings,
     "mcp": mcp,
     "clients": clients,
 }

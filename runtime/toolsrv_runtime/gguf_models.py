@@ -197,25 +197,27 @@ def _call_syntax(model: Any, profile: Profile) -> str:
     return ToolTemplate(source, place=place, tokens=tokens).syntax
 
 
+STATES_BYTES = 1 << 30
+"""Of evaluated prefixes kept on disk."""
+
+
 def load_engine(
     path: Path | None = None,
     *,
     threads: int | None = None,
     gpu_layers: int | None = None,
-    grounded: bool | None = None,
     profile: str = "",
     profiles: Path | None = None,
     states: Path | None = None,
-    states_bytes: int = 1 << 30,
     program: ProcessMemory = NO_MEMORY,
     adapter: Path | None = None,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
-    ``threads``, ``gpu_layers`` and ``grounded`` override what the profile says of them; the rest as
-    for ``inspect_model``. Where a GPU has no room after all, the processor computes; where memory
+    ``threads`` and ``gpu_layers`` override what the profile says of them; the rest as for
+    ``inspect_model``. Where a GPU has no room after all, the processor computes; where memory
     is short, less of a tree is kept resident. ``states`` is a folder for the evaluated prefixes of
-    prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
+    prompts, at most ``STATES_BYTES``; None keeps none. ``program`` is what the process comes to
     without the model: room for the rest of it is left. ``adapter`` as for ``inspect_model``.
 
     Raises:
@@ -231,8 +233,6 @@ def load_engine(
     chosen = info.profile
     if info.problem:
         raise ProfileError(info.problem, hint=info.remedy)
-    if grounded is not None:
-        chosen = chosen.model_copy(update={"grounded": grounded})
     memory = info.memory
     if info.gpu_layers and not shared_memory():
         memory = memory.on_host(info.gpu_layers, info.layers)
@@ -263,7 +263,7 @@ def load_engine(
             bos=chosen.bos,
             kv_type=chosen.kv_type,
             flash_attention=chosen.flash_attention,
-            states=StateStore(states, limit=states_bytes) if states is not None else None,
+            states=StateStore(states, limit=STATES_BYTES) if states is not None else None,
             batch=batch_for(gpu=info.gpu_layers > 0),
             gpu_layers=info.gpu_layers,
             adapter=adapter,
@@ -276,11 +276,9 @@ def load_engine(
             path,
             threads=threads,
             gpu_layers=0,
-            grounded=grounded,
             profile=profile,
             profiles=profiles,
             states=states,
-            states_bytes=states_bytes,
             program=program,
             adapter=adapter,
         )

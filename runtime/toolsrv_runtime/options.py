@@ -132,7 +132,7 @@ class SolveOptions(BaseModel):
     depth: int = Field(default=24, ge=3, le=96)
     candidates: int | None = Field(default=None, ge=1, le=MAX_CANDIDATES)
     limits: Limits = Limits()
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
     category: str | None = None
     search_again: bool = True
     look_wider: bool = True

@@ -157,8 +157,7 @@ class Solver:
             raise UsageError(
                 f"ToolBench's behaviour is that of ToolLLaMAs, and {self._engine.name} is of the "
                 f"format {self._format.name}",
-                hint="name a ToolLLaMA with --model, or leave out --faithful and --faithful-in "
-                "(settings: toolsrv config show)",
+                hint="name a ToolLLaMA with --model, or leave out --faithful and --faithful-in",
             )
         options = self._fidelity.search(self._chosen(options))
         outer = stop or Stop()

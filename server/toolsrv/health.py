@@ -196,7 +196,7 @@ def _special(bench: Workbench, model: str) -> Finding:
     if not is_url(model):
         engine, _ = bench.model()
         return Finding(check="model", state="ok", found=engine.name)
-    servers = inspect_servers(model, model=bench.settings.engine_model)
+    servers = inspect_servers(model)
     lost = [one for one in servers if one.error]
     well = [f"{one.model} at {one.url} (calls by {one.mode})" for one in servers if not one.error]
     found = "; ".join([*well, *(one.error for one in lost)])
@@ -212,14 +212,10 @@ def _prompts(bench: Workbench) -> Finding:
 
 
 def _cores(bench: Workbench) -> Finding:
+    del bench
     from toolsrv_runtime.requirements import physical_cores
 
-    cores, threads = physical_cores(), bench.settings.threads
-    found = f"{cores} physical, {threads or 'automatic'} threads"
-    if threads > cores:
-        todo = f"toolsrv config set threads {cores}: more threads than cores wait for each other"
-        return Finding(check="cores", state="warn", found=found, next=todo)
-    return Finding(check="cores", state="ok", found=found)
+    return Finding(check="cores", state="ok", found=f"{physical_cores()} physical")
 
 
 def _device(bench: Workbench) -> Finding:

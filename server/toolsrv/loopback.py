@@ -16,6 +16,8 @@ from toolsrv.settings import TOKEN_VARIABLE
 from toolsrv_registry.errors import BusyError, ToolsrvError, UsageError
 
 log = logging.getLogger(__name__)
+HTTP_PORT = 8765
+"""Port of ``serve --http``, unless another is named."""
 TOKEN_FILE = "http-token"  # noqa: S105 - a file's name
 """In the data folder: the token of ``serve --http``, kept between starts."""
 

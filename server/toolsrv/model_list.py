@@ -49,11 +49,11 @@ def script_path(text: str) -> Path | None:
 
 
 def load_special(
-    model: str, *, engine_model: str, silence_s: float, within_s: float
+    model: str, *, silence_s: float, within_s: float
 ) -> tuple[Engine | ChatModel, Profile]:
     """Return the model that a special spelling names, ready, and how it is run. Blocks.
 
-    ``engine_model``, ``silence_s`` and ``within_s`` are for servers: see ``load_servers``.
+    ``silence_s`` and ``within_s`` are for servers: see ``load_servers``.
 
     Raises:
         NotFoundError: there is no such script.
@@ -71,7 +71,7 @@ def load_special(
         return load_script(script)
     from toolsrv_runtime.models.openai.chat import load_servers
 
-    return load_servers(model, model=engine_model, silence_s=silence_s, within_s=within_s)
+    return load_servers(model, silence_s=silence_s, within_s=within_s)
 
 
 SHIPPED = "nano"

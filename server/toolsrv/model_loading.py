@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 from toolsrv.config_file import exclusive_lock, write_atomic
 from toolsrv.memory import SOLVING
-from toolsrv.model_list import SHIPPED, is_special, load_special, script_path
-from toolsrv.settings import Settings, profiles_folder
+from toolsrv.model_list import SHIPPED, file_of, is_special, load_special, script_path
+from toolsrv.settings import profiles_folder
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.file_names import portable_name
 from toolsrv_runtime.files import describe_absence
 
 if TYPE_CHECKING:
-    from toolsrv.settings import Settings
+    from toolsrv.settings import CommandSettings
     from toolsrv_runtime.contract.models import ChatModel, Engine
     from toolsrv_runtime.profiles import Profile
 
-_ADAPTER_HINT = 'name a LoRA adapter (GGUF, or a PEFT folder), or turn it off: --adapter ""'
+_ADAPTER_HINT = "name a LoRA adapter: GGUF, or a PEFT folder"
 
 
-def check_model(settings: Settings, *, origin: str | None = None) -> None:
+def check_model(settings: CommandSettings, *, origin: str | None = None) -> None:
     """Look at the model's file: that it is there and begins like a GGUF file. Takes no time.
 
     A profile that is asked for is looked for too. ``origin`` says where the model's name stands,
@@ -45,7 +45,6 @@ def check_model(settings: Settings, *, origin: str | None = None) -> None:
         ProfileError: there is no such profile, or it is not acceptable.
     """
     if settings.profile:
-        from toolsrv.settings import profiles_folder
         from toolsrv_runtime.profiles.choose import check_profile_name
 
         check_profile_name(settings.profile, profiles_folder(settings.data_dir))
@@ -68,7 +67,7 @@ def check_model(settings: Settings, *, origin: str | None = None) -> None:
     check_adapter(settings)
 
 
-def check_adapter(settings: Settings) -> None:
+def check_adapter(settings: CommandSettings) -> None:
     """Look at the LoRA adapter of the settings: that it is there and for a model file.
 
     Raises:
@@ -82,7 +81,7 @@ def check_adapter(settings: Settings) -> None:
     if isinstance(settings.model, str):
         raise UsageError(
             f"the adapter {settings.adapter.name} is for a model file, not for {settings.model}",
-            hint='leave --adapter out, or turn the setting off: --adapter ""',
+            hint="leave --adapter out",
         )
     _check("the adapter", settings.adapter, settings.origin("adapter"), _ADAPTER_HINT)
     from toolsrv_runtime.convert.adapter import inspect_adapter
@@ -229,7 +228,7 @@ def _tidy(folder: Path, used: Path) -> None:
                 one.unlink()
 
 
-def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
+def load_model(settings: CommandSettings) -> tuple[Engine | ChatModel, Profile]:
     """Return the model of the settings, ready, and how it is run. Blocks.
 
     Raises:
@@ -238,29 +237,29 @@ def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
         UsageError: the MCP client's own model is meant.
     """
     if isinstance(settings.model, str):
+        from toolsrv_runtime.models.openai import SILENCE_S
+        from toolsrv_runtime.profiles.choose import adapt_server_profile
+
+        silence_s = max(SILENCE_S, settings.max_seconds / 2)  # the other half is for another server
         model, profile = load_special(
-            settings.model,
-            engine_model=settings.engine_model,
-            silence_s=settings.engine_timeout,
-            within_s=settings.max_seconds,
+            settings.model, silence_s=silence_s, within_s=settings.max_seconds
         )
-    else:
-        model, profile = _load_file(settings, settings.model, settings.origin("model"))
-    if settings.calls_per_turn is None:
-        return model, profile
-    return model, profile.model_copy(update={"calls_per_turn": settings.calls_per_turn})
+        folder = profiles_folder(settings.data_dir)
+        return model, adapt_server_profile(
+            profile, model.name, asked=settings.profile, folder=folder
+        )
+    return _load_file(settings, settings.model, settings.origin("model"))
 
 
-def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
-    """Return the model of the setting ``simulator``, as ``load_model`` does."""
-    name = settings.simulator
-    if not is_special(name):
-        plain = settings.model_copy(update={"profile": "", "adapter": None})
-        return _load_file(plain, Path(name).expanduser(), settings.origin("simulator"))
-    return load_model(settings.model_copy(update={"model": name, "profile": ""}))
+def load_simulator(settings: CommandSettings) -> tuple[Engine | ChatModel, Profile]:
+    """Return the model that the setting ``simulate`` names, as ``load_model`` does."""
+    name = settings.simulate
+    model = name if is_special(name) else file_of(name, settings.data_dir)
+    plain = settings.model_copy(update={"model": model, "profile": "", "adapter": None})
+    return load_model(plain.come_from({"model": settings.origin("simulate")}))
 
 
-def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engine, Profile]:
+def _load_file(settings: CommandSettings, path: Path | None, origin: str) -> tuple[Engine, Profile]:
     from toolsrv_runtime.gguf_models import load_engine
 
     if path is not None:
@@ -271,18 +270,16 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
         path,
         threads=settings.threads or None,
         gpu_layers=settings.gpu_layers,
-        grounded=settings.grounded,
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),
-        states=settings.data_dir / "states" if settings.states_mib else None,
-        states_bytes=settings.states_mib << 20,
+        states=settings.data_dir / "states",
         program=SOLVING.memory(),
         adapter=adapter,
     )
 
 
 def with_adapter(
-    settings: Settings, path: Path | None, progress: Progress | None = None
+    settings: CommandSettings, path: Path | None, progress: Progress | None = None
 ) -> tuple[Path | None, Path | None]:
     """Return the model file to open, and the adapter to apply to it, None where it is merged.
 

@@ -35,15 +35,42 @@ from pydantic_settings import (
 
 from toolsrv import config_file, model_list
 from toolsrv.config_file import CONFIG_VARIABLE, PREFIX, config_path
+from toolsrv.solve_options import RUN_OPTIONS
 from toolsrv_registry.errors import UsageError
 
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
-_PATHS = ("data_dir", "model", "adapter", "upload_folder")
+_PATHS = ("data_dir", "model", "upload_folder", "simulate")
+_MODELS = ("model", "simulate")
+SIMULATIONS = ("off", "schema", "model")
 Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
+
+_PROFILE = "in a profile for the model (docs/model-files.md)"
+REMOVED: Mapping[str, str] = {
+    **{
+        key: f"--{key.replace('_', '-')} of solve, options.{key} of solve_task"
+        for key in RUN_OPTIONS
+    },
+    "switches": f"--switch of solve, options.switches of solve_task, or switches {_PROFILE}",
+    "aids": f"--aids of solve, or aids {_PROFILE}",
+    "adapter": "toolsrv model merge BASE ADAPTER, or --adapter of solve and serve",
+    "profile": "match in a profile of your own (docs/model-files.md), or --profile",
+    "grounded": f"grounded {_PROFILE}",
+    "calls_per_turn": f"calls_per_turn {_PROFILE}",
+    "threads": f"--threads of solve, or threads {_PROFILE}",
+    "engine_model": "the setting model, with the name behind the address: http://HOST/v1#NAME",
+    "engine_timeout": "the setting max_seconds: a model server may be silent for half of it",
+    "simulator": "the setting simulate, which names the model itself",
+    "faithful": "--faithful of solve and lab eval",
+    "faithful_in": "--faithful-in of solve and lab eval",
+    "states_mib": "nothing: the beginnings of prompts take 1 GiB of disk at most",
+    "http_port": "--port of serve --http and connect --http",
+    "wait_s": "wait_s of solve_task",
+}
+"""Settings of earlier releases, and what to use instead. In a file or a variable they are noted."""
 
 
 def _accept(parse: Callable[[str], object], value: str) -> None:
@@ -55,7 +82,10 @@ def _accept(parse: Callable[[str], object], value: str) -> None:
 
 
 class Settings(BaseSettings):
-    """Every setting, with its default, its limits and what it means."""
+    """Every setting that is kept, with its default, its limits and what it means.
+
+    What matters to one run only is no setting: see ``CommandSettings`` and ``solve_options``.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
@@ -68,68 +98,18 @@ class Settings(BaseSettings):
     model: Path | str | None = Field(
         default=None,
         description="GGUF file of the model, or its name on the list (toolsrv model list); "
-        "empty: the one that ships. Or addresses of "
-        "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
-    )
-    adapter: Path | None = Field(
-        default=None, description="LoRA adapter of the model's file, GGUF or PEFT; empty: none."
-    )
-    profile: str = Field(
-        default="",
-        description="How the model is run: a profile by name or TOML file; empty: by the model.",
-    )
-    engine_model: str = Field(
-        default="", max_length=200, description="Model at the servers; empty: their first."
-    )
-    engine_timeout: float = Field(
-        default=120.0,
-        gt=0,
-        le=3600,
-        allow_inf_nan=False,
-        description="Seconds that a model server may say nothing.",
+        "empty: the one that ships. Or addresses of OpenAI-compatible servers, with # before the "
+        "name of a model there, scripted:FILE, or sampling (the MCP client's own model).",
     )
     strategy: Strategy = Field(
         default="dfsdt",
         description="Search: a tree (also ranked), one chain, chains until one answers, or a tree "
         "for each subtask (plan).",
     )
-    switches: str = Field(
-        default="",
-        description="For chat models: plan, progressive, constraints, self-check, with commas; "
-        "none; empty: the profile's (docs/solving.md).",
-    )
-    aids: str = Field(
-        default="",
-        description="For chat models: the aids in use, with commas; none; empty: the profile's.",
-    )
-    votes: int = Field(
-        default=1,
-        ge=1,
-        le=16,
-        description="For chat models: so many solves, the answer that most of them support.",
-    )
-    chains: int = Field(default=5, ge=1, le=32, description="Most chains of the strategy cot.")
-    width: int = Field(default=2, ge=1, le=8, description="Branches tried below one node.")
-    depth: int = Field(
-        default=24, ge=3, le=96, description="Most nodes on one path; a call takes three."
-    )
-    candidates: int | None = Field(
-        default=None,
-        ge=1,
-        le=32,
-        description="APIs offered to the model; unset: its profile's number.",
-    )
-    grounded: bool | None = Field(
-        default=None,
-        description="Text arguments only from the task and from answers; unset: the profile's.",
-    )
     max_seconds: float = Field(
         default=120.0, gt=0, le=86_400, allow_inf_nan=False, description="Time for one solve."
     )
     max_calls: int = Field(default=30, ge=1, le=10_000, description="API calls in one solve.")
-    max_model_calls: int = Field(
-        default=200, ge=1, le=100_000, description="Replies of the model in one solve."
-    )
     max_tokens: int = Field(
         default=20_000, ge=1, le=10_000_000, description="Generated tokens in one solve."
     )
@@ -138,16 +118,12 @@ class Settings(BaseSettings):
         description="Calls: over the network, the same and recorded, from recordings only, or only "
         "of the catalog that ships.",
     )
-    simulate: Literal["off", "schema", "model"] = Field(
+    simulate: str = Field(
         default="off",
-        description="Invent what nobody here answers, instead of asking the network: by response "
-        "schema, or by a model. Results say simulated.",
-    )
-    simulator: str = Field(
-        default="",
         max_length=2_000,
-        description="Model that simulates: a GGUF file or a server's address; empty: the setting "
-        "model.",
+        description="Invent what nobody here answers, instead of asking the network: off; schema, by "
+        "response schema; model, by the setting model; or another model: a GGUF file, its name, a "
+        "server's address. Results say simulated.",
     )
     calls: str = Field(
         default="",
@@ -179,55 +155,16 @@ class Settings(BaseSettings):
     parallel: int = Field(
         default=4, ge=1, le=16, description="Runs that a server lets work at once."
     )
-    states_mib: int = Field(
-        default=1024,
-        ge=0,
-        le=1 << 20,
-        description="MiB on disk for the evaluated beginnings of prompts; 0: none are kept.",
-    )
-    threads: int = Field(
-        default=0,
-        ge=0,
-        le=1024,
-        description="Model threads; 0: the profile's, else by the processor's cores.",
-    )
     gpu_layers: int | None = Field(
         default=None,
         ge=0,
         le=100_000,
         description="Layers of the model on a GPU; unset: the profile's, else all that fit.",
     )
-    calls_per_turn: int | None = Field(
-        default=None,
-        ge=1,
-        le=8,
-        description="Calls that one reply may hold; unset: the profile's (1, servers 8).",
-    )
-    seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
-    faithful: bool = Field(
-        default=False, description="Do as ToolBench does where that has a defect."
-    )
-    faithful_in: str = Field(
-        default="",
-        description="The same in single differences, with commas: depth, match_suffix "
-        "(runtime/README.md lists them).",
-    )
-    verify: bool = Field(
-        default=False,
-        description="The model reads its answer again and may reject one; not the one that ships.",
-    )
     chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
     encoder: str = Field(
         default="",
         description="A sentence-transformers model, by folder or hub name; empty: the one that ships.",
-    )
-    http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")
-    wait_s: float = Field(
-        default=20.0,
-        ge=0,
-        le=600,
-        allow_inf_nan=False,
-        description="Seconds solve_task waits before it hands back the run; some clients cut at 30.",
     )
     keep_runs: int = Field(
         default=200, ge=0, le=100_000, description="Latest finished runs kept on disk; 0: none."
@@ -258,16 +195,6 @@ class Settings(BaseSettings):
             named = model_list.resolve(value, info.data["data_dir"])
         return named or Path(value)
 
-    @field_validator("adapter", mode="before")
-    @classmethod
-    def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
-
-    @field_validator("profile")
-    @classmethod
-    def _file_is_absolute(cls, value: str) -> str:
-        return str(Path(value).expanduser().absolute()) if value.endswith(".toml") else value
-
     @field_validator("data_dir", mode="before")
     @classmethod
     def _names_a_folder(cls, value: Any) -> Any:
@@ -275,7 +202,19 @@ class Settings(BaseSettings):
             raise ValueError("it names no folder")
         return value
 
-    @field_validator("data_dir", "model", "adapter")
+    @field_validator("simulate", mode="before")
+    @classmethod
+    def _names_a_model(cls, value: Any, info: ValidationInfo) -> Any:
+        text = str(value) if isinstance(value, Path) else value
+        if not isinstance(text, str) or text in SIMULATIONS or model_list.is_special(text):
+            return text
+        if not model_list.is_name(text):
+            return str(Path(text).expanduser().absolute())
+        if "data_dir" in info.data and model_list.resolve(text, info.data["data_dir"]) is None:
+            raise ValueError("it is none of off, schema, model, and names no model")
+        return text
+
+    @field_validator("data_dir", "model")
     @classmethod
     def _absolute(cls, value: Path | str | None) -> Path | str | None:
         return value.expanduser().absolute() if isinstance(value, Path) else value
@@ -308,34 +247,6 @@ class Settings(BaseSettings):
             _accept(parse_own_hosts, value)
         return value
 
-    @field_validator("switches")
-    @classmethod
-    def _names_switches(cls, value: str) -> str:
-        if value:
-            from toolsrv_runtime.options import SWITCHES, parse_names
-
-            _accept(lambda text: parse_names(text, SWITCHES, "switch"), value)
-        return value
-
-    @field_validator("aids")
-    @classmethod
-    def _names_aids(cls, value: str) -> str:
-        if value:
-            from toolsrv_runtime.agent.guidance import AIDS
-            from toolsrv_runtime.options import parse_names
-
-            _accept(lambda text: parse_names(text, AIDS, "aid"), value)
-        return value
-
-    @field_validator("faithful_in")
-    @classmethod
-    def _names_differences(cls, value: str) -> str:
-        if value:
-            from toolsrv_runtime.toolbench.reference import parse_reference_mode
-
-            _accept(parse_reference_mode, value)
-        return value
-
     @field_validator("chroma_url")
     @classmethod
     def _is_url(cls, value: str) -> str:
@@ -357,13 +268,58 @@ class Settings(BaseSettings):
         return (init_settings,)
 
 
+class CommandSettings(Settings):
+    """The settings in force, and how the options of one command have its model run.
+
+    The options are in no file and no variable.
+    """
+
+    adapter: Path | None = Field(
+        default=None, description="LoRA adapter of the model's file, GGUF or PEFT; empty: none."
+    )
+    profile: str = Field(
+        default="",
+        description="How the model is run: a profile by name or TOML file; empty: by the model.",
+    )
+    threads: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="Model threads; 0: the profile's, else by the processor's cores.",
+    )
+    faithful: str = Field(
+        default="",
+        description="Differences in which ToolBench is followed, with commas; all: in each.",
+    )
+
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        if not isinstance(value, str | Path):
+            return value
+        return Path(value).expanduser().absolute() if value != "" else None
+
+    @field_validator("faithful")
+    @classmethod
+    def _names_differences(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.toolbench.reference import parse_reference_mode
+
+            _accept(parse_reference_mode, value)
+        return value
+
+
 @dataclass(frozen=True)
 class Loaded:
-    """The settings in force. ``origins`` says for every key where its value came from."""
+    """The settings in force. ``origins`` says for every key where its value came from.
 
-    settings: Settings
+    ``note`` names settings of earlier releases that were found and have no effect, "" without.
+    """
+
+    settings: CommandSettings
     origins: Mapping[str, str]
     path: Path
+    note: str = ""
 
 
 def profiles_folder(data_dir: Path) -> Path:
@@ -386,32 +342,37 @@ def load(flags: Mapping[str, Any] | None = None, *, origin: Callable[[str], str]
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     path = config_path(given)
+    kept, removed = _from_file(path)
     layers: tuple[tuple[dict[str, Any], Callable[[str], str]], ...] = (
-        (_from_file(path), lambda _: str(path)),
+        (kept, lambda _: str(path)),
         (_from_environment(), lambda key: f"{PREFIX}{key.upper()}"),
         (given, origin),
     )
     values: dict[str, Any] = {}
-    origins = dict.fromkeys(Settings.model_fields, "default")
+    origins = dict.fromkeys(CommandSettings.model_fields, "default")
     for layer, place in layers:
         for key, value in layer.items():
             values[key], origins[key] = value, place(key)
     try:
-        settings = Settings.model_validate(values).come_from(origins)
+        settings = CommandSettings.model_validate(values).come_from(origins)
     except ValidationError as error:
         raise _unacceptable(error, origins) from error
-    return Loaded(settings, origins, path)
+    found = {**dict.fromkeys(removed, str(path)), **_removed_variables()}
+    told = "; ".join(f"{key} ({place}): use {REMOVED[key]}" for key, place in found.items())
+    note = f"without effect, as these are settings no longer: {told}" if found else ""
+    return Loaded(settings, origins, path, note)
 
 
-def parse_value(key: str, text: str, origin: str) -> Any:
-    """Return ``text`` as the setting's TOML value.
+def parse_value(key: str, text: str, origin: str, flags: Mapping[str, Any] | None = None) -> Any:
+    """Return ``text`` as the setting's TOML value; ``flags`` may name the data folder.
 
     Raises:
         UsageError: No such setting, or the text is not acceptable for it.
     """
     check_key(key, origin)
     try:
-        value = getattr(Settings.model_validate({key: text}), key)
+        given = {"data_dir": config_file.data_folder(flags), key: text}
+        value = getattr(Settings.model_validate(given), key)
     except ValidationError as error:
         raise _unacceptable(error, {key: origin}) from error
     if key == "model" and model_list.is_name(text):
@@ -419,22 +380,24 @@ def parse_value(key: str, text: str, origin: str) -> Any:
     return ("" if value is None else str(value)) if key in _PATHS else value
 
 
-def check_key(key: str, origin: str) -> None:
-    """Raise a UsageError that names ``origin`` when there is no such setting."""
-    if key in Settings.model_fields:
+def check_key(key: str, origin: str, kind: type[Settings] = Settings) -> None:
+    """Raise a UsageError that names ``origin`` when ``kind`` has no such setting."""
+    known = kind.model_fields
+    if key in known:
         return
-    near = difflib.get_close_matches(key, Settings.model_fields, n=1)
+    if key in REMOVED:
+        raise UsageError(f"{origin}: {key!r} is no setting any more", hint=f"use {REMOVED[key]}")
+    near = difflib.get_close_matches(key, known, n=1)
     raise UsageError(
         f"{origin}: unknown setting {key!r}",
-        hint=(f"did you mean {near[0]!r}? " if near else "")
-        + f"Known: {', '.join(Settings.model_fields)}",
+        hint=(f"did you mean {near[0]!r}? " if near else "") + f"Known: {', '.join(known)}",
     )
 
 
 def unknown_variables() -> tuple[str, ...]:
     """Return set ``TOOLSRV_*`` variables that mean nothing: most likely misspelt."""
     known = {f"{PREFIX}{key.upper()}" for key in Settings.model_fields}
-    known |= {CONFIG_VARIABLE, TOKEN_VARIABLE, KEY_VARIABLE}
+    known |= {CONFIG_VARIABLE, TOKEN_VARIABLE, KEY_VARIABLE, *_removed_variables().values()}
     return tuple(
         sorted(
             name
@@ -444,20 +407,30 @@ def unknown_variables() -> tuple[str, ...]:
     )
 
 
+def _removed_variables() -> dict[str, str]:
+    """Return the removed settings that a variable sets, with its name."""
+    names = {key: f"{PREFIX}{key.upper()}" for key in REMOVED}
+    return {key: name for key, name in names.items() if os.environ.get(name)}
+
+
 def _from_environment() -> dict[str, Any]:
     found: dict[str, Any] = EnvSettingsSource(Settings)()
     return found
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of the file, and the removed settings that it names."""
     values = config_file.read(path)
+    removed = [key for key in values if key in REMOVED]
+    for key in removed:
+        del values[key]
     for key in values:
         check_key(key, str(path))
     for key in _PATHS:  # relative to the file, not to wherever one stands
         text = values.get(key)
-        if isinstance(text, str) and text and not (key == "model" and _is_no_path(text)):
+        if isinstance(text, str) and text and not (key in _MODELS and _is_no_path(text)):
             values[key] = path.parent / Path(text).expanduser()
-    return values
+    return values, removed
 
 
 def _is_no_path(model: str) -> bool:
@@ -477,7 +450,7 @@ def _unacceptable(error: ValidationError, origins: Mapping[str, str]) -> UsageEr
 
 def _accepted(key: str) -> str:
     """Say in words what a setting accepts, from its own schema."""
-    field = Settings.model_fields[key]
+    field = CommandSettings.model_fields[key]
     schema = TypeAdapter(field.rebuild_annotation()).json_schema()
     words = [field.description or ""]
     if "enum" in schema:

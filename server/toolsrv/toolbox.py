@@ -8,15 +8,17 @@ models; a failed call is a result, not an exception. Errors are those of ``Tools
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from toolsrv import operations
 from toolsrv.operations import Files
-from toolsrv.settings import Mode, Settings, Strategy, check_key, load
+from toolsrv.settings import CommandSettings, Mode, Settings, check_key, load
+from toolsrv.solve_options import SolveArguments
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail
 from toolsrv.views.search import SearchView
@@ -27,6 +29,7 @@ from toolsrv_runtime.contract.hints import AskValue, Question
 from toolsrv_runtime.outcome import Event, Outcome
 from toolsrv_runtime.stop import Stop
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 END_S = 10.0
@@ -48,7 +51,6 @@ class _Base:
         mode: Mode | None = None,
         calls: str | None = None,
         own_hosts: str | None = None,
-        seed: int | None = None,
         progress: Progress | None = None,
         **settings: Any,
     ) -> None:
@@ -65,9 +67,9 @@ class _Base:
                 (``replay``), or only of the catalog that ships (``offline``).
             calls: rules beyond reading, such as ``"allow POST api.example.com"``.
             own_hosts: hosts of your own at any address, such as ``"localhost:8080"``.
-            seed: seed of the sampling.
             progress: called with (done, total) while the index is built, from another thread.
-            **settings: any other setting by its name (``toolsrv config show`` lists them).
+            **settings: any other setting by its name (``toolsrv config show`` lists them), or
+                ``adapter``, ``profile``, ``threads`` and ``faithful``, which are options only.
 
         Raises:
             UsageError: there is no such setting, or a value is not acceptable.
@@ -78,11 +80,12 @@ class _Base:
             "mode": mode,
             "calls": calls,
             "own_hosts": own_hosts,
-            "seed": seed,
         }
         for key in settings:
-            check_key(key, "the arguments")
+            check_key(key, "the arguments", CommandSettings)
         loaded = load(named | settings, origin=lambda key: f"the argument {key}")
+        if loaded.note:
+            log.warning("%s", loaded.note)
         self._workbench = Workbench(loaded.settings, progress=progress)
         self._open()
 
@@ -252,17 +255,13 @@ class AsyncToolbox(_Base):
         self,
         task: str,
         *,
-        category: str | None = None,
-        strategy: Strategy | None = None,
-        seed: int | None = None,
-        max_seconds: float | None = None,
-        max_calls: int | None = None,
         answer_to: str = "",
         continues: str = "",
         on_event: Callable[[Event], None] = _ignore,
         stop: Stop | None = None,
         confirm: AskConsent | None = None,
         ask_value: AskValue | None = None,
+        **options: Unpack[SolveArguments],
     ) -> Outcome:
         """Work on a task until it has an answer with evidence, and keep the run.
 
@@ -271,32 +270,22 @@ class AsyncToolbox(_Base):
 
         Args:
             task: the task in plain words.
-            category: only APIs of this category.
-            strategy: of the search; unset: the setting.
-            seed: of the sampling; unset: the setting.
-            max_seconds: for the solve; unset: the setting.
-            max_calls: of APIs; unset: the setting.
             answer_to: ``run_id`` of a solve that ended as ``needs_input``; ``task`` is the answer.
             continues: ``run_id`` of a solve whose answer and results this one knows.
             on_event: called with every event, on the event loop's thread.
             stop: set, from any thread, it ends the solve with what is known by then.
             confirm: asks a person for consent to a call that needs it; its time is not counted.
             ask_value: asks a person for a value that a call requires and the task does not say.
+            **options: ``category``, ``strategy``, ``seed``, ``max_seconds`` and others, as those of
+                ``toolsrv solve``; unset: the setting or the default.
 
         Raises:
             UsageError: the task is empty or too long, or the options are not for this model.
             NotFoundError: no such category, model or run.
             DataError: the model or the data folder cannot be used, or memory does not suffice.
         """
-        given = {
-            "category": category,
-            "strategy": strategy,
-            "seed": seed,
-            "max_seconds": max_seconds,
-            "max_calls": max_calls,
-        }
-        text, options = await in_thread(
-            lambda: operations.prepare(self._workbench, task, given, answer_to, continues)
+        text, chosen = await in_thread(
+            lambda: operations.prepare(self._workbench, task, options, answer_to, continues)
         )
         stop = stop or Stop()
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -306,7 +295,7 @@ class AsyncToolbox(_Base):
                 outcome = await operations.solve(
                     self._workbench,
                     text,
-                    options,
+                    chosen,
                     on_event=on_event,
                     stop=stop,
                     confirm=confirm,
@@ -422,17 +411,13 @@ class Toolbox(_Base):
         self,
         task: str,
         *,
-        category: str | None = None,
-        strategy: Strategy | None = None,
-        seed: int | None = None,
-        max_seconds: float | None = None,
-        max_calls: int | None = None,
         answer_to: str = "",
         continues: str = "",
         on_event: Callable[[Event], None] = _ignore,
         stop: Stop | None = None,
         confirm: Callable[[Consent], bool | None] | None = None,
         ask_value: Callable[[Question], Any] | None = None,
+        **options: Unpack[SolveArguments],
     ) -> Outcome:
         """Work on a task until it has an answer with evidence: see ``AsyncToolbox.solve``.
 
@@ -441,17 +426,13 @@ class Toolbox(_Base):
         return self._run(
             lambda: self._async.solve(
                 task,
-                category=category,
-                strategy=strategy,
-                seed=seed,
-                max_seconds=max_seconds,
-                max_calls=max_calls,
                 answer_to=answer_to,
                 continues=continues,
                 on_event=on_event,
                 stop=stop,
                 confirm=_in_thread_of_its_own(confirm),
                 ask_value=_in_thread_of_its_own(ask_value),
+                **options,
             )
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from toolsrv.threads import Once, in_thread
 from toolsrv_registry.errors import DataError, MemoryShortError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
-    from toolsrv.settings import Settings
+    from toolsrv.settings import CommandSettings
     from toolsrv.views.readiness import Readiness
     from toolsrv_registry.api import Api
     from toolsrv_registry.index.vectors import IndexStatus
@@ -43,16 +43,19 @@ class Workbench:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CommandSettings,
+        run: Mapping[str, Any] | None = None,
         *,
         load_engine: Callable[[], tuple[Engine, Profile]] | None = None,
         progress: Progress | None = None,
     ) -> None:
         """Take the settings; ``load_engine`` stands in for the model that they name.
 
+        ``run`` are the options of every solve here that names none of its own.
         ``progress`` hears (done, total) while the index is built; from the building thread.
         """
         self.settings = settings
+        self.run = run or {}
         self.progress = progress
         self._registry: Once[Registry] = Once(self._open_registry)
         self._indexed: Once[Registry] = Once(self._build_index)
@@ -172,16 +175,25 @@ class Workbench:
 
     def fidelity(self) -> ReferenceMode:
         """Return how far a solve follows ToolBench: in all, with other values where some are named."""
-        from toolsrv_runtime.toolbench.reference import REFERENCE, parse_reference_mode
+        from toolsrv_runtime.toolbench.reference import parse_reference_mode
 
-        named = parse_reference_mode(self.settings.faithful_in)
-        if not self.settings.faithful:
-            return named
-        return REFERENCE.model_copy(update=named.model_dump(exclude_defaults=True))
+        return parse_reference_mode(self.settings.faithful)
+
+    @property
+    def is_faithful(self) -> bool:
+        """Whether a solve follows ToolBench in every difference, but for values that are named."""
+        from toolsrv_runtime.toolbench.reference import ALL
+
+        return ALL in map(str.strip, self.settings.faithful.split(","))
 
     def options(self, **given: Any) -> SolveOptions:
-        """Return the solve's options: what is given (not ``None``), else the settings."""
-        return solve_options(self.settings, given)
+        """Return a solve's options: what is given (not ``None``), else those of this bench.
+
+        Raises:
+            UsageError: a value is not acceptable.
+        """
+        given = {key: value for key, value in given.items() if value is not None}
+        return solve_options(self.settings, {**self.run, **given})
 
     def search(
         self,
@@ -385,9 +397,12 @@ class Workbench:
 
     def _make_caller(self) -> Caller:
         from toolsrv.calls.caller import make_caller
+        from toolsrv.settings import SIMULATIONS
 
-        simulator = self._simulator.get if self.settings.simulator else self.model
-        return make_caller(self.settings, lambda: self.registry().store, simulator)
+        own = self.settings.simulate not in SIMULATIONS
+        simulator = self._simulator.get if own else self.model
+        seed = self.options().seed
+        return make_caller(self.settings, lambda: self.registry().store, simulator, seed)
 
     def _build_index(self) -> Registry:
         registry = self.registry()

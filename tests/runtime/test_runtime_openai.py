@@ -403,6 +403,12 @@ def test_the_key_is_sent_and_never_told(caplog: pytest.LogCaptureFixture) -> Non
     assert "401" in caught.value.message
 
 
+def test_a_model_is_named_behind_the_address_of_its_server() -> None:
+    places = parse_endpoints("http://a:1/v1#qwen3:8b, http://b#Org/Name%20x,http://c")
+    assert [place.model for place in places] == ["qwen3:8b", "Org/Name x", ""]
+    assert places[1].url == "http://b/v1"
+
+
 @pytest.mark.parametrize(
     ("text", "url"),
     [

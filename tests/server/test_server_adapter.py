@@ -1,4 +1,4 @@
-"""LoRA adapters at the command line: merged, and applied by --adapter or the setting."""
+"""LoRA adapters at the command line: merged, and applied by --adapter."""
 
 from __future__ import annotations
 
@@ -45,16 +45,14 @@ def test_a_merged_model_is_on_the_list(run: Run, base: Path, tmp_path: Path) -> 
     assert json.loads(said)["adapter"] == "peft"
 
 
-def test_model_info_tells_the_adapter_of_the_option_and_of_the_setting(
-    run: Run, base: Path, adapter: Path
-) -> None:
+def test_model_info_tells_the_adapter_of_the_option(run: Run, base: Path, adapter: Path) -> None:
     info = run("model", "info", str(base), "--adapter", str(adapter), "--json")
     assert info.exit_code in (0, 2), info.stderr
     told = json.loads(info.stdout)["adapter"]
     assert (told["path"], told["rank"], told["alpha"]) == (str(adapter), 2, 4)
-    assert run("config", "set", "adapter", str(adapter)).exit_code == 0
-    assert "rank 2, alpha 4, 1 matrices" in run("model", "info", str(base)).stdout
-    off = run("model", "info", str(base), "--adapter", "", "--json")
+    words = ("model", "info", str(base), "--adapter")
+    assert "rank 2, alpha 4, 1 matrices" in run(*words, str(adapter)).stdout
+    off = run(*words, "", "--json")
     assert json.loads(off.stdout)["adapter"] is None
 
 

@@ -125,11 +125,12 @@ async def through_mcp(folder: Path) -> None:
     """Solve, call and read every resource; the wire and the log are kept as files."""
     from mcp import Client, StdioServerParameters
 
-    serve = f"{sys.executable} -m toolsrv --debug serve --no-warm --model scripted:{script(folder)}"
+    serve = f"{sys.executable} -m toolsrv --debug serve --no-warm --profile {folder}/bare.toml --model scripted:{script(folder)}"
+    (folder / "bare.toml").write_text('base = "remote"\naids = []\n', "utf-8")
     parameters = StdioServerParameters(
         command="bash",
         args=["-c", f"{serve} 2> {folder}/mcp.err | tee {folder}/mcp.out"],
-        env={**os.environ, "TOOLSRV_AIDS": "none"},  # the calls of the script, needed or not
+        env=dict(os.environ),
     )
     async with Client(parameters) as one:
         how = {"category": "Data", "strategy": "react", "candidates": 12, "depth": 90}

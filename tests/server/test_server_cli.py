@@ -219,8 +219,8 @@ def test_every_example_works_and_its_json_is_one_document(
         (["catalog", "import", "/tmp", "--name", "a b"], "a b"),
         (["catalog", "show", "--category", "Nonsense"], "Nonsense"),
         (["model", "info", "/no/such/model.gguf"], "/no/such/model.gguf"),
-        (["config", "set", "widht", "3"], "width"),
-        (["config", "set", "width", "99"], "1 to 8"),
+        (["config", "set", "paralel", "3"], "parallel"),
+        (["config", "set", "parallel", "99"], "1 to 16"),
         (["serve", "--port", "70000", "--http"], "'--port'"),
         (["serve", "--port", "8000"], "--http"),
         (["serve", "--http", "--host", "0.0.0.0"], "loopback"),
@@ -307,16 +307,16 @@ def test_fault_logs_do_not_pile_up(
 def test_config_shows_each_value_with_its_origin(
     run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLSRV_SEED", "7")
-    monkeypatch.setenv("TOOLSRV_SEDE", "7")
-    assert run("config", "set", "width", "3").exit_code == 0
+    monkeypatch.setenv("TOOLSRV_KEEP_RUNS", "7")
+    monkeypatch.setenv("TOOLSRV_KEPT_RUNS", "7")
+    assert run("config", "set", "parallel", "3").exit_code == 0
     shown = run("config", "show", "--json")
     settings = json.loads(shown.stdout)["settings"]
-    assert settings["width"] == {"value": 3, "origin": str(data_dir / "config.toml")}
-    assert settings["seed"] == {"value": 7, "origin": "TOOLSRV_SEED"}
-    assert settings["depth"]["origin"] == "default"
+    assert settings["parallel"] == {"value": 3, "origin": str(data_dir / "config.toml")}
+    assert settings["keep_runs"] == {"value": 7, "origin": "TOOLSRV_KEEP_RUNS"}
+    assert settings["mode"]["origin"] == "default"
     assert settings["data_dir"]["origin"] == "TOOLSRV_DATA_DIR"
-    assert "TOOLSRV_SEDE" in shown.stderr
+    assert "TOOLSRV_KEPT_RUNS" in shown.stderr
     path = run("config", "path")
     assert path.stdout == f"{data_dir / 'config.toml'}\n"
 
@@ -324,10 +324,10 @@ def test_config_shows_each_value_with_its_origin(
 def test_setting_what_a_variable_overrides_is_told(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOOLSRV_WIDTH", "2")
-    result = run("config", "set", "width", "3", "--json")
+    monkeypatch.setenv("TOOLSRV_PARALLEL", "2")
+    result = run("config", "set", "parallel", "3", "--json")
     assert json.loads(result.stdout)["value"] == 3
-    assert "TOOLSRV_WIDTH" in result.stderr
+    assert "TOOLSRV_PARALLEL" in result.stderr
 
 
 def test_a_call_takes_its_arguments_from_stdin(run: Run, ready_dir: Path) -> None:

@@ -388,12 +388,12 @@ def test_what_decides_in_this_shell_goes_into_the_entry_but_no_secret(
     monkeypatch.delenv("TOOLSRV_DATA_DIR")
     ours = {
         "TOOLSRV_CONFIG": str(tmp_path / "config.toml"),
-        "TOOLSRV_WIDTH": "3",
+        "TOOLSRV_PARALLEL": "3",
         "XDG_DATA_HOME": str(tmp_path / "share"),
     }
     secret = {"TOOLSRV_TOKEN": "t" * 20, "TOOLSRV_ENGINE_KEY": "k", "TOOLSRV_KEY_A_EXAMPLE": "k"}
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    for name, value in {**ours, **secret}.items():
+    for name, value in {**ours, **secret, "TOOLSRV_WIDTH": "3"}.items():  # it was a setting once
         monkeypatch.setenv(name, value)
     for client, key in (("cursor", "env"), ("codex", "env"), ("goose", "envs")):
         assert run("connect", client, "--no-try").exit_code == 0

@@ -61,7 +61,7 @@ def test_a_damaged_index_is_built_anew_or_done_without(ready_dir: Path) -> None:
     assert json.loads(again.stdout)["state"] == "ready"
 
 
-@pytest.mark.parametrize("words", [["catalog", "list"], ["config", "set", "width", "3"]])
+@pytest.mark.parametrize("words", [["catalog", "list"], ["config", "set", "parallel", "3"]])
 def test_a_disk_without_room_is_told(data_dir: Path, words: list[str]) -> None:
     data_dir.mkdir()
 

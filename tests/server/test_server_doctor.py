@@ -59,14 +59,16 @@ def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:
 
 
 def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
-    run: Run, data_dir: Path, tmp_path: Path
+    run: Run, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del data_dir
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"")
+    monkeypatch.setenv("TOOLSRV_WIDTH", "3")
     done = run("doctor", "--no-try", "--model", str(bad), "--json")
     assert done.exit_code == 1
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+    assert "width (TOOLSRV_WIDTH): use --width" in found["settings"]["found"]
     assert found["model"]["state"] == "fail"
     assert "is empty (0 bytes)" in found["model"]["found"]
     assert found["model"]["next"]

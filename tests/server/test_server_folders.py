@@ -73,7 +73,7 @@ def test_a_data_folder_without_a_name_is_refused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for words in (["catalog", "list"], ["config", "set", "width", "3"], ["run", "list"]):
+    for words in (["catalog", "list"], ["config", "set", "parallel", "3"], ["run", "list"]):
         told = run("--data-dir", name, *words)
         assert told.exit_code == 2
         assert "hint:" in told.stderr

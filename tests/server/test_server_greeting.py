@@ -186,7 +186,7 @@ def test_the_answers_belong_to_program_settings_and_catalogs(
     assert name() == names[0]
     monkeypatch.setenv("TOOLSRV_MODE", "offline")
     names.append(name())
-    assert run("config", "set", "width", "3").exit_code == 0
+    assert run("config", "set", "parallel", "3").exit_code == 0
     names.append(name())
     assert run("catalog", "disable", "offline").exit_code == 0
     names.append(name())

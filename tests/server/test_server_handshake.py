@@ -61,11 +61,11 @@ def test_a_server_gets_the_variables_of_its_entry_and_few_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_SHELL", "s")
-    monkeypatch.setenv("TOOLSRV_WIDTH", "3")
+    monkeypatch.setenv("TOOLSRV_PARALLEL", "3")
     found = bare_environment({"MINE": "m"})
     assert found["MINE"] == "m"
     assert found["PATH"]
-    assert not {"SECRET_OF_THE_SHELL", "TOOLSRV_WIDTH"} & found.keys()
+    assert not {"SECRET_OF_THE_SHELL", "TOOLSRV_PARALLEL"} & found.keys()
     code = "import os, sys; sys.exit(repr(sorted(os.environ)))"
     with pytest.raises(DataError) as told:
         shake_hands(server(code, MINE="m"))

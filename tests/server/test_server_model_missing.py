@@ -43,7 +43,7 @@ def test_a_script_that_is_not_there_cannot_be_used(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize("profile", ["nosuch", "nosuch.toml"])
 @pytest.mark.parametrize(
     "words",
-    [("serve", "--profile"), (*CALL, "--profile"), ("config", "set", "profile")],
+    [("serve", "--profile"), (*CALL, "--profile")],
 )
 def test_a_profile_that_is_not_there_is_told_at_once(
     run: Run, data_dir: Path, words: tuple[str, ...], profile: str

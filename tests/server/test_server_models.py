@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from toolsrv import settings
-from toolsrv.cli.options import without_effect
+from toolsrv.model_loading import load_model
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.errors import ProfileError
+from toolsrv_runtime.profiles import REMOTE
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
@@ -56,7 +58,7 @@ def test_a_model_that_the_server_does_not_list_is_refused_with_those_it_has(
         assert server.requests == []
     assert done.exit_code == 1
     assert "has no model 'nope'; it has tiny, large" in done.stderr
-    assert "--engine-model" in done.stderr
+    assert f"{server.url}#tiny" in done.stderr
 
 
 def test_a_server_that_is_gone_is_one_clear_error(run: Run, ready_dir: Path) -> None:
@@ -187,14 +189,23 @@ def test_a_server_or_script_is_looked_at_before_it_is_the_model_in_use(
         assert settings.load().settings.model == f"{server.url},http://127.0.0.1:9/v1"
 
 
+def test_a_server_gets_the_profile_that_matches_its_model(data_dir: Path) -> None:
+    folder = settings.profiles_folder(data_dir)
+    folder.mkdir(parents=True)
+    own = 'base = "remote"\nmatch = ["tiny at *"]\ncalls_per_turn = 1\nswitches = ["plan"]\n'
+    (folder / "mine.toml").write_text(own, encoding="utf-8")
+    with ModelServer([]) as server:
+        loaded = settings.load({"data_dir": data_dir, "model": f"{server.url}#tiny"})
+        _, profile = load_model(loaded.settings)
+        assert (profile.calls_per_turn, profile.switches) == (1, frozenset({"plan"}))
+        assert profile.format == "remote"
+        (folder / "mine.toml").write_text(own.replace("tiny", "other"), encoding="utf-8")
+        assert load_model(loaded.settings)[1] == REMOTE
+    with pytest.raises(ProfileError, match="for models at servers"):
+        load_model(settings.load({"data_dir": data_dir, "profile": "mine"}).settings)
+
+
 def test_options_that_do_nothing_are_noted(data_dir: Path, run: Run) -> None:
-    plain = settings.load({"data_dir": data_dir}).settings
-    chains, engine = without_effect(plain, {"chains": 3, "engine_model": "x"})
-    assert "--strategy cot" in chains
-    assert "without a server" in engine
-    assert without_effect(plain, {"chains": None, "engine_model": None}) == []
-    fitting = plain.model_copy(update={"strategy": "cot", "model": "http://127.0.0.1:9/v1"})
-    assert without_effect(fitting, {"chains": 3, "engine_model": "x"}) == []
     script = data_dir / "none.json"
     done = run("solve", "--model", f"scripted:{script}", "--chains", "3", TASK)
     assert done.stderr.count("note: --chains does nothing") == 1

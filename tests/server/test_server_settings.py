@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv import config_file, settings
+from toolsrv.cli.session import Session
+from toolsrv.solve_options import solve_options
 from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.solve import SolveOptions
@@ -28,37 +31,57 @@ def file(data_dir: Path) -> Path:
 def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.write_text("width = 3\ndepth = 30\nmax_calls = 7\n")
-    monkeypatch.setenv("TOOLSRV_WIDTH", "4")
-    monkeypatch.setenv("TOOLSRV_DEPTH", "40")
-    loaded = settings.load({"width": 5, "seed": None})
-    assert (loaded.settings.width, loaded.settings.depth) == (5, 40)
-    assert (loaded.settings.max_calls, loaded.settings.seed) == (7, 0)
-    assert [loaded.origins[key] for key in ("width", "depth", "max_calls", "seed")] == [
-        "--width",
-        "TOOLSRV_DEPTH",
+    file.write_text("parallel = 3\nmax_calls = 30\nmax_tokens = 7\n")
+    monkeypatch.setenv("TOOLSRV_PARALLEL", "4")
+    monkeypatch.setenv("TOOLSRV_MAX_CALLS", "40")
+    loaded = settings.load({"parallel": 5, "keep_runs": None})
+    assert (loaded.settings.parallel, loaded.settings.max_calls) == (5, 40)
+    assert (loaded.settings.max_tokens, loaded.settings.keep_runs) == (7, 200)
+    keys = ("parallel", "max_calls", "max_tokens", "keep_runs")
+    assert [loaded.origins[key] for key in keys] == [
+        "--parallel",
+        "TOOLSRV_MAX_CALLS",
         str(file),
         "default",
     ]
 
 
 def test_the_defaults_are_those_of_the_solver() -> None:
-    ours, theirs = settings.load().settings, SolveOptions()
-    for key in ("strategy", "width", "depth", "candidates", "seed"):
-        assert getattr(ours, key) == getattr(theirs, key)
-    assert (ours.max_seconds, ours.max_calls, ours.max_tokens) == (
-        theirs.limits.seconds,
-        theirs.limits.calls,
-        theirs.limits.tokens,
-    )
+    assert solve_options(settings.load().settings, {}) == SolveOptions()
 
 
-@pytest.mark.parametrize("key", ["width", "depth", "candidates"])
-@pytest.mark.parametrize("end", ["minimum", "maximum"])
-def test_every_value_within_the_limits_is_one_the_solver_takes(key: str, end: str) -> None:
-    shape = settings.Settings.model_json_schema()["properties"][key]
-    limit = next(kind[end] for kind in shape.get("anyOf", [shape]) if end in kind)
-    assert SolveOptions.model_validate({key: limit})
+def test_at_most_twenty_settings_are_kept_and_none_that_was_removed() -> None:
+    assert len(settings.Settings.model_fields) <= 20
+    assert not settings.Settings.model_fields.keys() & settings.REMOVED.keys()
+
+
+def test_a_file_of_an_earlier_release_starts_with_one_line_and_stays_as_it_is(
+    run: Callable[..., Result], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {key: f"{key} = 1" for key in settings.REMOVED}
+    text = "\n".join(["# mine", "max_calls = 9", *values.values()]) + "\n"
+    file.write_text(text)
+    monkeypatch.setenv("TOOLSRV_SEED", "7")
+    shown = run("config", "show", "--json")
+    assert shown.exit_code == 0
+    (told,) = shown.stderr.splitlines()
+    assert all(f"{key} (" in told and use in told for key, use in settings.REMOVED.items())
+    assert "seed (TOOLSRV_SEED)" in told
+    found = json.loads(shown.stdout)["settings"]
+    assert found["max_calls"] == {"value": 9, "origin": str(file)}
+    assert found.keys() == settings.Settings.model_fields.keys()
+    assert run("config", "set", "max_calls", "8").exit_code == 0
+    assert file.read_text() == text.replace("max_calls = 9", "max_calls = 8")
+
+
+@pytest.mark.parametrize("key", settings.REMOVED)
+def test_a_removed_setting_cannot_be_set_and_says_what_to_use(
+    run: Callable[..., Result], data_dir: Path, key: str
+) -> None:
+    told = run("config", "set", key, "1")
+    assert told.exit_code == 2
+    assert settings.REMOVED[key] in told.stderr
+    assert not (data_dir / "config.toml").exists()
 
 
 def test_moving_the_data_folder_moves_the_settings_file(
@@ -80,14 +103,15 @@ def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "must_say"),
     [
-        ("widht = 3", ["config.toml", "widht", "width"]),
-        ("width = 99", ["config.toml", "width", "99", "1 to 8"]),
+        ("paralel = 3", ["config.toml", "paralel", "parallel"]),
+        ("parallel = 99", ["config.toml", "parallel", "99", "1 to 16"]),
         ('strategy = "guess"', ["config.toml", "strategy", "dfs, react"]),
-        ("width = ", ["config.toml", "not valid TOML"]),
+        ("parallel = ", ["config.toml", "not valid TOML"]),
         ("max_seconds = nan", ["config.toml", "max_seconds"]),
         ('chroma_url = "ftp://x"', ["config.toml", "chroma_url", "http://"]),
         ('own_hosts = "http://127.0.0.1:80"', ["config.toml", "own_hosts", "without http://"]),
-        ("[width]\na = 1", ["config.toml", "width"]),
+        ("[parallel]\na = 1", ["config.toml", "parallel"]),
+        ('simulate = "shema"', ["config.toml", "simulate", "off, schema, model"]),
     ],
 )
 def test_a_bad_file_is_refused_naming_file_key_and_what_is_accepted(
@@ -108,8 +132,8 @@ def test_a_bad_variable_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLSRV_WIDTH", "")
-    assert settings.load().origins["width"] == "default"
+    monkeypatch.setenv("TOOLSRV_PARALLEL", "")
+    assert settings.load().origins["parallel"] == "default"
 
 
 def test_misspelt_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,12 +213,20 @@ def test_what_was_written_is_read_back(
 
 
 def test_differences_from_toolbench_are_given_up_by_name() -> None:
-    fidelity = Workbench(settings.load({"faithful_in": "depth, open_end"}).settings).fidelity()
+    fidelity = Workbench(settings.load({"faithful": "depth, open_end"}).settings).fidelity()
     assert (fidelity.depth, fidelity.open_end, fidelity.match_suffix) == (12, True, False)
-    both = settings.load({"faithful": True, "faithful_in": "assistant_turns=reply"}).settings
+    both = settings.load({"faithful": "all, assistant_turns=reply"}).settings
     assert Workbench(both).fidelity() == REFERENCE.model_copy(update={"assistant_turns": "reply"})
     with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
-        settings.load({"faithful_in": "deep"})
+        settings.load({"faithful": "deep"})
+
+
+def test_options_in_two_parts_and_earlier_ones_become_one_value() -> None:
+    session = Session()
+    assert session.load(faithful=True, faithful_in="depth=9").settings.faithful == "all,depth=9"
+    assert session.load(faithful=False, faithful_in=None).settings.faithful == ""
+    servers = session.load(model="http://a:1,http://b:1", engine_model="qwen3:8b").settings.model
+    assert servers == "http://a:1#qwen3:8b,http://b:1#qwen3:8b"
 
 
 IMPOSSIBLE = "deny * http://localhost:9011"

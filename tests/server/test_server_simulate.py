@@ -80,10 +80,13 @@ def test_a_model_simulates_by_setting(
 ) -> None:
     reply = json.dumps({"error": "", "response": {"rows": 3}})
     (tmp_path / "mirror.json").write_text(json.dumps({"replies": [reply]}), "utf-8")
-    monkeypatch.setenv("TOOLSRV_SIMULATE", "model")
-    monkeypatch.setenv("TOOLSRV_SIMULATOR", f"scripted:{tmp_path / 'mirror.json'}")
-    one = json.loads(run("call", LEDGER, '{"account": "A1"}', "--json").stdout)
-    assert (one["source"], one["response"]) == ("simulated", {"rows": 3})
+    mirror = f"scripted:{tmp_path / 'mirror.json'}"
+    by_option = ("--simulate", mirror), ("--simulate", "model", "--simulator", mirror)
+    monkeypatch.setenv("TOOLSRV_SIMULATE", mirror)
+    for words in ((), *by_option):
+        one = json.loads(run("call", LEDGER, '{"account": "A1"}', "--json", *words).stdout)
+        assert (one["source"], one["response"]) == ("simulated", {"rows": 3})
+        monkeypatch.delenv("TOOLSRV_SIMULATE", raising=False)
 
 
 @pytest.mark.usefixtures("imported")

@@ -1,4 +1,4 @@
-"""Switches, aids and votes from settings, the command line and MCP to the options of a solve."""
+"""Switches, aids and votes from the command line and MCP to the options of a solve."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from click.testing import Result
 
 from toolsrv import settings
 from toolsrv.solve_options import solve_options
+from toolsrv.workbench import Workbench
 from toolsrv_lab.evaluation.cells import make_options
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.options import SolveOptions
@@ -22,7 +23,7 @@ Run = Callable[..., Result]
 
 
 @pytest.mark.parametrize(
-    ("flags", "given", "expected"),
+    ("run", "given", "expected"),
     [
         ({}, {}, {}),
         ({"switches": "plan, self-check"}, {}, {"switches": {"plan", "self-check"}}),
@@ -33,26 +34,29 @@ Run = Callable[..., Result]
         ({}, {"strategy": "plan", "votes": 2}, {"switches": {"plan"}, "votes": 2}),
     ],
 )
-def test_settings_and_requests_become_options(
-    data_dir: Path, flags: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]
+def test_commands_and_requests_become_options(
+    data_dir: Path, run: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    found = solve_options(settings.load({"data_dir": data_dir, **flags}).settings, given)
-    assert found == SolveOptions.model_validate(expected)
+    bench = Workbench(settings.load({"data_dir": data_dir}).settings, run)
+    assert bench.options(**given) == SolveOptions.model_validate(expected)
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("given", "words"),
     [
         ({"switches": "plan,guess"}, ["no switch 'guess'", "self-check"]),
         ({"aids": "luck"}, ["no aid 'luck'", "coverage"]),
-        ({"votes": 0}, ["votes"]),
+        ({"votes": 0}, ["votes = '0'", "greater than or equal to 1"]),
+        ({"max_model_calls": 0}, ["max_model_calls = '0'"]),
+        ({"seed": -1}, ["seed = '-1'"]),
+        ({"widht": 3}, ["no option 'widht'", "width"]),
     ],
 )
 def test_what_does_not_exist_is_refused(
-    data_dir: Path, flags: dict[str, Any], words: list[str]
+    data_dir: Path, given: dict[str, Any], words: list[str]
 ) -> None:
     with pytest.raises(UsageError) as error:
-        settings.load({"data_dir": data_dir, **flags})
+        solve_options(settings.load({"data_dir": data_dir}).settings, given)
     assert all(word in f"{error.value.message} {error.value.hint}" for word in words)
 
 

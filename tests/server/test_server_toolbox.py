@@ -107,18 +107,18 @@ class TestFace:
     def test_arguments_go_before_variables_and_those_before_defaults(
         self, monkeypatch: pytest.MonkeyPatch, data_dir: Path, tmp_path: Path
     ) -> None:
-        monkeypatch.setenv("TOOLSRV_SEED", "7")
-        monkeypatch.setenv("TOOLSRV_WIDTH", "3")
-        with Toolbox(seed=5, max_calls=2) as toolbox:
+        monkeypatch.setenv("TOOLSRV_PARALLEL", "7")
+        monkeypatch.setenv("TOOLSRV_KEEP_RUNS", "3")
+        with Toolbox(parallel=5, max_calls=2) as toolbox:
             settings = toolbox.settings
-        assert (settings.seed, settings.width, settings.max_calls) == (5, 3, 2)
-        assert (settings.depth, settings.data_dir) == (24, data_dir)
+        assert (settings.parallel, settings.keep_runs, settings.max_calls) == (5, 3, 2)
+        assert (settings.max_tokens, settings.data_dir) == (20_000, data_dir)
         assert Toolbox(data_dir=tmp_path / "mine").settings.data_dir == tmp_path / "mine"
         assert not (tmp_path / "mine").exists()
 
     @pytest.mark.parametrize(
         ("given", "said"),
-        [({"sead": 1}, "'sead'"), ({"width": 99}, "width"), ({"seed": "x"}, "seed")],
+        [({"moed": 1}, "'moed'"), ({"parallel": 99}, "parallel"), ({"seed": 7}, "'seed'")],
     )
     def test_a_setting_that_is_not_acceptable_is_named(
         self, given: dict[str, Any], said: str

@@ -282,7 +282,7 @@ class ModelSimulator:
         if profile.format == "compact":
             raise ModelError(
                 f"{model.name} is too small to simulate an API",
-                hint="name another with the setting simulator, or simulate by schema",
+                hint="name another with the setting simulate, or simulate by schema",
             )
         turns = (("system", (Piece(MIRROR_INSTRUCTIONS),)), ("user", (Piece(message),)))
         prompt = render_chat(

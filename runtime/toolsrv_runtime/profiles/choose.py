@@ -17,10 +17,12 @@ from pydantic_core import ErrorDetails
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.files import read_file
 from toolsrv_runtime.options import Switch
-from toolsrv_runtime.profiles import MAX_CALLS_PER_TURN, MAX_CANDIDATES, FormatName, KvType
+from toolsrv_runtime.profiles import MAX_CALLS_PER_TURN, MAX_CANDIDATES, FormatName, KvType, Profile
 from toolsrv_runtime.profiles.builtin import BUILTIN, MAX_ROPE_FACTOR, ExplainedProfile, ModelFacts
 
 _MOST_BYTES = 1 << 20
+SERVER = "remote"
+"""The base of profiles for models at servers."""
 _ABOUT = frozenset({"base", "match", "architecture"})
 
 TokenCount = Annotated[int, Field(ge=64, le=2**31 - 1)]
@@ -58,7 +60,7 @@ class UserProfile(BaseModel):
     @field_validator("base")
     @classmethod
     def _is_built_in(cls, value: str) -> str:
-        if value not in BUILTIN:
+        if value not in (*BUILTIN, SERVER):
             raise ValueError(f"is none of {', '.join(BUILTIN)}")
         return value
 
@@ -67,8 +69,7 @@ class UserProfile(BaseModel):
     def _is_of_files(cls, value: FormatName | None) -> FormatName | None:
         if value == "remote":
             raise ValueError(
-                "is how servers are asked, and a profile is for a model file; "
-                "set compact, chat or toolllama"
+                'is how servers are asked: base = "remote"; set compact, chat or toolllama for a file'
             )
         return value
 
@@ -83,10 +84,22 @@ class UserProfile(BaseModel):
             fnmatchcase(name, one.lower()) for one in self.match for name in names
         )
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields that the file sets."""
+        return self.model_dump(exclude_none=True, exclude=set(_ABOUT))
+
     def apply(self, facts: ModelFacts, path: Path) -> ExplainedProfile:
-        """Return the profile for a model, named after its file, with reasons."""
+        """Return the profile for a model file, named after its own, with reasons.
+
+        Raises ProfileError where it is for models at servers.
+        """
+        if self.base == SERVER:
+            raise ProfileError(
+                f"the profile {path} is for models at servers", hint="name another with --profile"
+            )
         profile, reasons = BUILTIN[self.base](facts)
-        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude=set(_ABOUT))
+        given = self.given
         for key in given:
             before = next((one for one in reasons if key.startswith(one)), None)
             if before is not None and before != key:
@@ -176,7 +189,7 @@ def choose_profile(
         return _named(said, facts, folder, "named in the file's metadata")
     for path in profile_files(folder):
         own = read_profile(path)
-        if own.fits(facts):
+        if own.base != SERVER and own.fits(facts):
             return _explained(own.apply(facts, path), f"{path} says that it is for this model")
     if facts.compact_tokens:
         return _explained(
@@ -185,6 +198,27 @@ def choose_profile(
     if facts.is_toolllama:
         return _toolllama(facts)
     return _explained(BUILTIN["chat"](facts), "no other profile fits: any instruct model")
+
+
+def adapt_server_profile(
+    profile: Profile, model: str, *, asked: str = "", folder: Path | None = None
+) -> Profile:
+    """Return the profile of a model that is no file with what the user's profile changes.
+
+    That is the one that is ``asked`` for, else the first of ``folder`` that matches the model's
+    name; its base is ``remote``.
+
+    Raises:
+        ProfileError: a TOML file is not acceptable.
+    """
+    facts = ModelFacts({"general.name": model}, model, 0, compact_tokens=False)
+    if asked:
+        named = find_user_profile(asked, folder)
+        found = [named[0]] if named else []
+    else:
+        found = [one for path in profile_files(folder) if (one := read_profile(path)).fits(facts)]
+    own = next((one for one in found if one.base == SERVER), None)
+    return profile if own is None else profile.model_copy(update=own.given)
 
 
 def find_user_profile(name: str, folder: Path | None) -> tuple[UserProfile, Path] | None:

@@ -120,19 +120,27 @@ REFERENCE = ReferenceMode(
 """What ToolBench does."""
 
 
+ALL = "all"
+"""Names every difference."""
+
+
 def parse_reference_mode(text: str) -> ReferenceMode:
     """Return the default but for the differences that are named, with commas between them.
 
-    A name alone brings back what the reference does; ``assistant_turns=reply`` names a value.
+    A name alone brings back what the reference does; ``assistant_turns=reply`` names a value. With
+    ``all`` among them the other names only change values of the reference's.
 
     Raises:
         UsageError: No difference has such a name, or it takes no such value.
     """
-    chosen: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, text.split(","))):
+    parts = [part for part in map(str.strip, text.split(",")) if part]
+    chosen: dict[str, Any] = REFERENCE.model_dump() if ALL in parts else {}
+    for part in parts:
+        if part == ALL:
+            continue
         name, given, value = (one.strip() for one in part.partition("="))
         if name not in ReferenceMode.model_fields:
-            known = ", ".join(ReferenceMode.model_fields)
+            known = ", ".join([ALL, *ReferenceMode.model_fields])
             raise UsageError(
                 f"no difference from ToolBench is named {name!r}", hint=f"any of {known}"
             )

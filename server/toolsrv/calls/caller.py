@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from toolsrv.calls.catalog_files import FixedFile, ServerFile
 from toolsrv.calls.keys import KeyStore, TokenStore
-from toolsrv.model_list import is_special
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import AddressResolver, parse_own_hosts
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, Network
@@ -42,14 +41,16 @@ Model = Callable[[], "tuple[Engine | ChatModel, Profile]"]
 RETRIES = 2
 
 
-def make_caller(settings: Settings, store: Callable[[], Store], model: Model) -> Caller:
+def make_caller(
+    settings: Settings, store: Callable[[], Store], model: Model, seed: int = 0
+) -> Caller:
     """Return a caller; ``store`` is asked where an API belongs, once there is a call.
 
-    ``model`` returns the model that simulates.
+    ``model`` returns the model that simulates, ``seed`` is that of simulation by schema.
 
     Raises:
-        UsageError: the setting ``calls`` holds what is no rule, ``simulator`` no usable address, or
-            calls are to be invented and recorded.
+        UsageError: the setting ``calls`` holds what is no rule, or calls are to be invented and
+            recorded.
         DataError: the recordings that are to be replayed cannot be read.
     """
 
@@ -58,7 +59,7 @@ def make_caller(settings: Settings, store: Callable[[], Store], model: Model) ->
 
     policy = Policy(rules=parse_rules(settings.calls))
     if settings.simulate != "off":
-        return _simulating(settings, policy, home, model)
+        return _simulating(settings, policy, home, model, seed)
     if settings.mode == "replay":
         return _replaying(settings, policy, home)
     limits = CallLimits(
@@ -85,14 +86,14 @@ def _replaying(settings: Settings, policy: Policy, home: Callable[[Api], ApiOrig
 
 
 def _simulating(
-    settings: Settings, policy: Policy, home: Callable[[Api], ApiOrigin], model: Model
+    settings: Settings, policy: Policy, home: Callable[[Api], ApiOrigin], model: Model, seed: int
 ) -> Caller:
     from toolsrv_runtime.calls import simulation
 
     if settings.mode == "record":
         raise UsageError(
             "real calls are to be recorded, and calls are to be simulated",
-            hint="choose one: mode record, or simulate schema or model",
+            hint="choose one: mode record, or simulate",
         )
     inner = (
         _replaying(settings, policy, home)
@@ -100,8 +101,7 @@ def _simulating(
         else simulation.SilentCaller(policy=policy, transports=offline_transports(), home=home)
     )
     if settings.simulate == "schema":
-        return simulation.SimulatingCaller(inner, simulation.SchemaSimulator(settings.seed))
-    is_special(settings.simulator)  # looked at now, opened by the first call that is simulated
+        return simulation.SimulatingCaller(inner, simulation.SchemaSimulator(seed))
     return simulation.SimulatingCaller(inner, simulation.ModelSimulator(model))
 
 

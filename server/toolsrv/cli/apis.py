@@ -232,7 +232,6 @@ def call(
     force: bool,
     mode: str | None,
     simulate: str | None,
-    simulator: str | None,
     as_json: bool,
 ) -> None:
     """Call the API with this ID.
@@ -253,7 +252,7 @@ def call(
     from toolsrv.views.apis import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)
-    toolbox = session.async_toolbox(mode=mode, simulate=simulate, simulator=simulator)
+    toolbox = session.async_toolbox(mode=mode, simulate=simulate)
     named = named_paths(files)
     fault: UnsavedError | None = None
     left: int | None = None

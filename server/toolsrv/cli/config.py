@@ -33,7 +33,7 @@ def config() -> None:
     """Show and change settings."""
 
 
-@config.command(epilog=example("TOOLSRV_WIDTH=3 toolsrv config show"))
+@config.command(epilog=example("TOOLSRV_MAX_CALLS=50 toolsrv config show"))
 @json_option
 @pass_session
 def show(session: Session, as_json: bool) -> None:
@@ -41,7 +41,8 @@ def show(session: Session, as_json: bool) -> None:
     from toolsrv import settings
 
     loaded = session.load()
-    values: dict[str, Any] = loaded.settings.model_dump(mode="json")
+    fields = settings.Settings.model_fields
+    values: dict[str, Any] = loaded.settings.model_dump(mode="json", include=set(fields))
     for name in settings.unknown_variables():
         note(f"note: {name} is set but means nothing to toolsrv")
     _note_rules(loaded.settings)
@@ -51,7 +52,6 @@ def show(session: Session, as_json: bool) -> None:
         }
         emit_json({"path": str(loaded.path), "settings": document})
         return
-    fields = settings.Settings.model_fields
     table(
         ("setting", "value", "origin", "meaning"),
         [
@@ -89,8 +89,8 @@ def set_(session: Session, key: str, value: str, as_json: bool) -> None:
     from toolsrv import config_file, settings
 
     place = config_file.config_path(session.flags)
-    parsed = settings.parse_value(key, value, "config set")
-    if key in {"model", "profile", "adapter"}:
+    parsed = settings.parse_value(key, value, "config set", session.flags)
+    if key == "model":
         from toolsrv.model_loading import check_model
 
         check_model(session.load(**{key: value}).settings, origin="")

@@ -31,6 +31,8 @@ dry_option = click.option("--dry-run", is_flag=True, help="Show the change, writ
               help="The user's own file, or that of the project in this folder.")  # fmt: skip
 @click.option("--http", "over_http", is_flag=True,
               help="Connect to `toolsrv serve --http` on this machine; its token goes into the file.")  # fmt: skip
+@click.option("--port", type=click.IntRange(1, 65_535),
+              help="Port of that server. [default: 8765]")  # fmt: skip
 @click.option("--no-try", is_flag=True, help="Do not start the server to see that it answers.")
 @dry_option
 @json_option
@@ -42,6 +44,7 @@ def connect(
     replace: bool,
     scope: str,
     over_http: bool,
+    port: int | None,
     no_try: bool,
     dry_run: bool,
     as_json: bool,
@@ -64,7 +67,7 @@ def connect(
         return
     chosen, machine = chosen_client(client), this_machine()
     own = own_start(session)
-    entry = _http_entry(session, chosen) if over_http else None
+    entry = _http_entry(session, chosen, port) if over_http else None
     changes = [
         registration_change(
             chosen, machine, own.arguments, env=own.env, replace=replace, path=path, entry=entry
@@ -90,13 +93,12 @@ def _files(client: Client, machine: Machine, scope: str) -> tuple[Path, ...]:
     return (path,)
 
 
-def _http_entry(session: Session, client: Client) -> dict[str, Any]:
+def _http_entry(session: Session, client: Client, port: int | None) -> dict[str, Any]:
     """Return the entry that connects to the server on HTTP, with the token that is kept for it."""
-    from toolsrv.loopback import TOKEN_FILE, choose_token
+    from toolsrv.loopback import HTTP_PORT, TOKEN_FILE, choose_token
 
-    settings = session.load().settings
-    token = choose_token(settings.data_dir / TOKEN_FILE)
-    url = f"http://127.0.0.1:{settings.http_port}/mcp"
+    token = choose_token(session.load().settings.data_dir / TOKEN_FILE)
+    url = f"http://127.0.0.1:{port or HTTP_PORT}/mcp"
     return client.http_entry(url, {"Authorization": f"Bearer {token}"})
 
 
@@ -133,7 +135,9 @@ def entry_variables(origins: Mapping[str, str]) -> dict[str, str]:
     """
     from toolsrv.config_file import CONFIG_VARIABLE, PREFIX
 
-    named = [f"{PREFIX}{key.upper()}" for key in origins if key != "data_dir"]
+    named = [
+        place for key, place in origins.items() if place.startswith(PREFIX) and key != "data_dir"
+    ]
     names = [CONFIG_VARIABLE, "XDG_DATA_HOME", "XDG_CONFIG_HOME", *named]
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 

@@ -45,6 +45,9 @@ def doctor(
     from toolsrv.health import Finding, examine, examine_clients
 
     findings = examine(session.workbench(model=model, profile=profile))
+    if said := session.load().note:
+        todo = "remove them from the file, the shell or the client's entry"
+        findings.insert(0, Finding(check="settings", state="warn", found=said, next=todo))
     try:
         findings += examine_clients(own_start(session), this_machine(), tries=not no_try)
     except DataError as error:

@@ -7,7 +7,6 @@ user has.
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,12 +62,8 @@ def prompts(session: Session, file: Path, as_json: bool) -> None:
         note("note: the entry of Finish is that of older data; later files have another")
 
 
-def print_special_model(
-    model: str, engine_model: str, *, as_json: bool, timeout_s: float = math.inf
-) -> bool:
+def print_special_model(model: str, *, as_json: bool) -> bool:
     """Tell what a model is that is no GGUF file; ``model`` as the setting spells it.
-
-    ``timeout_s`` is how long a server may be silent where that is less than ``INSPECT_S``.
 
     Return whether it can be used: of several servers one is enough.
 
@@ -78,7 +73,7 @@ def print_special_model(
     """
     from toolsrv.model_list import script_path
     from toolsrv_runtime.models.openai import is_url
-    from toolsrv_runtime.models.openai.chat import INSPECT_S, inspect_servers
+    from toolsrv_runtime.models.openai.chat import inspect_servers
     from toolsrv_runtime.models.scripted import load_script
 
     if not is_url(model):
@@ -86,7 +81,7 @@ def print_special_model(
             load_script(script)  # raises what is wrong with it
         _print_servers([{"model": model}], {"model": model}, as_json=as_json)
         return True
-    found = inspect_servers(model, model=engine_model, within_s=min(timeout_s, INSPECT_S), say=note)
+    found = inspect_servers(model, say=note)
     servers = [one.model_dump(mode="json") for one in found]
     rows = [{**one, "models": ", ".join(one["models"])} for one in servers]
     _print_servers(rows, {"servers": servers}, as_json=as_json)
@@ -97,10 +92,10 @@ def print_special_model(
     return not all(one.error for one in found)
 
 
-def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
+def usable_special(model: str) -> str:
     """Return how the setting is to spell a model that is no GGUF file, when it can be used.
 
-    Of several servers one is enough; ``timeout_s`` as for ``print_special_model``.
+    Of several servers one is enough.
 
     Raises:
         ModelError: no server answers as it must.
@@ -110,7 +105,7 @@ def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
     from toolsrv.model_list import script_path
     from toolsrv_runtime.errors import ModelError
     from toolsrv_runtime.models.openai import is_url
-    from toolsrv_runtime.models.openai.chat import INSPECT_S, inspect_servers
+    from toolsrv_runtime.models.openai.chat import inspect_servers
     from toolsrv_runtime.models.scripted import load_script
 
     if (script := script_path(model)) is not None:
@@ -118,7 +113,7 @@ def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
         return f"scripted:{script.absolute()}"  # wherever one stands later
     if not is_url(model):
         return model
-    found = inspect_servers(model, model=engine_model, within_s=min(timeout_s, INSPECT_S), say=note)
+    found = inspect_servers(model, say=note)
     problems = [one for one in found if one.error]
     if len(problems) == len(found):
         raise ModelError(
@@ -203,7 +198,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
 
     own = session.load(model=model).settings
     if isinstance(own.model, str):
-        model = usable_special(own.model, own.engine_model, timeout_s=own.engine_timeout)
+        model = usable_special(own.model)
     else:
         if (
             is_name(model)
@@ -217,7 +212,9 @@ def use(session: Session, model: str, as_json: bool) -> None:
         if info.problem:
             raise UsageError(info.problem, hint=info.remedy)
     place = config_file.config_path(session.flags)
-    value = "" if model == SHIPPED else settings.parse_value("model", model, "model use")
+    value = (
+        "" if model == SHIPPED else settings.parse_value("model", model, "model use", session.flags)
+    )
     config_file.write_key(place, "model", value)
     origin = session.load().origins["model"]
     if origin not in (str(place), "default"):
@@ -329,12 +326,7 @@ def info(
     place = settings.model
     check_model(settings, origin=None if path is None else "")
     if isinstance(place, str):
-        usable = print_special_model(
-            place,
-            settings.engine_model,
-            as_json=as_json,
-            timeout_s=settings.engine_timeout,
-        )
+        usable = print_special_model(place, as_json=as_json)
         context.exit(error_handler.DONE if usable else error_handler.FAULT)
     place, applied = merge_first(settings)
     found = inspect_model(

@@ -19,7 +19,7 @@ from toolsrv_registry.file_names import portable_name
 
 if TYPE_CHECKING:
     from toolsrv.model_list import Entry, ModelList
-    from toolsrv.settings import Settings
+    from toolsrv.settings import CommandSettings
     from toolsrv_runtime.convert.merge import MergeType
     from toolsrv_runtime.convert.quantize import QuantType
     from toolsrv_runtime.convert.tensors import OutputType
@@ -169,7 +169,7 @@ def merge(
     )
 
 
-def merge_first(settings: Settings) -> tuple[Path | None, Path | None]:
+def merge_first(settings: CommandSettings) -> tuple[Path | None, Path | None]:
     """Return the model file of the settings and the adapter to apply, PEFT's merged with progress.
 
     The model is a file. Raises as ``merged_model``.

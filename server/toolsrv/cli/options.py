@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
-
-if TYPE_CHECKING:  # pydantic is not needed for --help
-    from toolsrv.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +43,7 @@ json_option = click.option(
 category_option = click.option("--category", metavar="NAME", help="Only APIs of this category.")
 _MODELS = (
     "GGUF file of the model or its name on the list, addresses of OpenAI-compatible servers "
-    "(http://host:8000/v1,…)"
+    "(http://host:8000/v1#NAME,…; without #NAME their first model)"
 )
 model_option = click.option(
     "--model",
@@ -62,11 +59,9 @@ serve_model_option = click.option(
 adapter_option = click.option(
     "--adapter",
     metavar="FILE|FOLDER",
-    help='LoRA adapter for the model: GGUF, or a PEFT folder, merged once; "" for none.',
+    help="LoRA adapter for the model: GGUF, or a PEFT folder, merged once.",
 )
-engine_model_option = click.option(
-    "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"
-)
+engine_model_option = click.option("--engine-model", hidden=True, help="Now: --model URL#NAME.")
 mode_option = click.option(
     "--mode",
     type=click.Choice(["live", "record", "replay", "offline"]),
@@ -75,13 +70,12 @@ mode_option = click.option(
 )
 simulate_option = click.option(
     "--simulate",
-    type=click.Choice(["off", "schema", "model"]),
-    help="Invent what nobody here answers, by response schema or by a model; marked as simulated.",
+    metavar="off|schema|model|MODEL",
+    help="Invent what nobody here answers: by response schema, by the solve's model, or by another "
+    "(a GGUF file, a server's address); marked as simulated.",
 )
 simulator_option = click.option(
-    "--simulator",
-    metavar="MODEL",
-    help="Model that simulates: a GGUF file or a server's address. [default: the solve's]",
+    "--simulator", "simulate", hidden=True, help="Now: --simulate MODEL."
 )
 source_argument = click.argument("source", metavar="NAME|URL|FILE", required=False)
 published_file_option = click.option(
@@ -118,23 +112,25 @@ def example(*lines: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def without_effect(settings: Settings, flags: Mapping[str, Any]) -> list[str]:
-    """Return what to say of flags that were given and do nothing with these settings."""
-    from toolsrv_runtime.models.openai import is_url
+threads_option = click.option("--threads", type=int, help="Model threads; 0: automatic.")
 
-    found = []
-    if flags.get("chains") is not None and settings.strategy != "cot":
-        found.append(
-            f"--chains does nothing with the strategy {settings.strategy}; it is for --strategy cot"
-        )
-    servers = any(is_url(str(one or "")) for one in (settings.model, settings.simulator))
-    if flags.get("engine_model") is not None and not servers:
-        found.append("--engine-model does nothing without a server; it is for --model http://…")
-    return found
+
+def faithful_options(command: F) -> F:
+    """Add the options that follow ToolBench; ``Session`` makes one value of them."""
+    command = click.option(
+        "--faithful-in",
+        metavar="NAME,…",
+        help="Only in these differences: depth, match_suffix, … (docs/toolbench.md).",
+    )(command)
+    return click.option(
+        "--faithful/--no-faithful",
+        default=False,
+        help="Do as ToolBench does, defects included, to reproduce its figures.",
+    )(command)
 
 
 def solve_options(command: F) -> F:
-    """Add the options of a solve; each overrides the setting of the same name."""
+    """Add the options of a solve; each overrides the setting of the same name, where there is one."""
     options = [
         model_option,
         profile_option,
@@ -161,43 +157,38 @@ def solve_options(command: F) -> F:
         ),
         click.option(
             "--votes",
-            type=int,
+            type=click.IntRange(1, 16),
             help="Of a chat model: so many solves at once, the answer that most of them support.",
         ),
-        click.option("--chains", type=int, help="Most chains of cot (CoT@N), 1 to 32."),
-        click.option("--width", type=int, help="Branches tried below one node, 1 to 8."),
+        click.option("--chains", type=click.IntRange(1, 32), help="Most chains of cot (CoT@N)."),
+        click.option("--width", type=click.IntRange(1, 8), help="Branches tried below one node."),
         click.option(
-            "--depth", type=int, help="Most nodes on one path, 3 to 96; a call takes three."
+            "--depth",
+            type=click.IntRange(3, 96),
+            help="Most nodes on one path; a call takes three.",
         ),
-        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 32."),
+        click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered to the model."),
         click.option(
             "--max-seconds",
             type=float,
             help="Time for the solve; one last answer may take a second or a step more.",
         ),
         click.option("--max-calls", type=int, help="API calls in the solve."),
-        click.option("--max-model-calls", type=int, help="Replies of the model in the solve."),
+        click.option(
+            "--max-model-calls", type=click.IntRange(1), help="Replies of the model in the solve."
+        ),
         click.option(
             "--max-tokens",
             type=int,
             help="Generated tokens in the solve; one last answer may take 512 more.",
         ),
-        click.option("--threads", type=int, help="Model threads; 0: automatic."),
+        threads_option,
         click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none."),
-        click.option("--seed", type=int, help="Seed of the sampling."),
+        click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the sampling."),
         mode_option,
         simulate_option,
         simulator_option,
-        click.option(
-            "--faithful/--no-faithful",
-            default=None,
-            help="Do as ToolBench does, defects included, to reproduce its figures.",
-        ),
-        click.option(
-            "--faithful-in",
-            metavar="NAME,…",
-            help="Only in these differences: depth, match_suffix, … (docs/solving.md).",
-        ),
+        faithful_options,
         click.option(
             "--verify/--no-verify",
             default=None,

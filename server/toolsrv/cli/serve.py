@@ -16,7 +16,6 @@ from toolsrv.cli.options import (
     example,
     profile_option,
     serve_model_option,
-    without_effect,
 )
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
@@ -80,11 +79,9 @@ def serve(
             )
     greeter = None if over_http or _is_terminal() else _greeter(session)
     settings = session.load(
-        model=model, profile=profile, adapter=adapter, engine_model=engine_model, http_port=port
+        model=model, profile=profile, adapter=adapter, engine_model=engine_model
     ).settings
     check_model(settings)
-    for text in without_effect(settings, {"engine_model": engine_model}):
-        note(f"note: {text}")
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
     from toolsrv.server_log import start_log
     from toolsrv.workbench import Workbench
@@ -93,6 +90,7 @@ def serve(
 
     bench = Workbench(settings)
     if over_http:
+        from toolsrv.loopback import HTTP_PORT
         from toolsrv.mcp_server.http import serve_http
 
         gc.enable()
@@ -100,7 +98,7 @@ def serve(
             serve_http(
                 bench,
                 host=host,
-                port=settings.http_port,
+                port=HTTP_PORT if port is None else port,
                 warm=not no_warm,
                 hosts=hosts,
                 origins=origins,

@@ -30,6 +30,8 @@ class Session:
     debug: bool = False
     umask: int = 0
     """What new files and folders of this process are without, as its starter had it."""
+    told: bool = False
+    """Whether settings that have no effect were noted."""
 
     @contextlib.contextmanager
     def private(self) -> Iterator[None]:
@@ -45,28 +47,46 @@ class Session:
         os.umask(self.umask)
 
     def load(self, **flags: Any) -> Loaded:
-        """Return the settings with a command's flags on top.
+        """Return the settings with a command's flags on top; note once what has no effect.
 
         Raises:
             UsageError: A value is not acceptable.
         """
         from toolsrv import settings
+        from toolsrv.cli.output import note
 
-        return settings.load(self.flags | flags)
+        loaded = settings.load(self.flags | self._current(flags))
+        if loaded.note and not self.told:
+            self.told = True
+            note(f"note: {loaded.note}")
+        return loaded
+
+    def _current(self, flags: dict[str, Any]) -> dict[str, Any]:
+        """Return flags with the options that share a setting, or had one, made one value."""
+        if name := flags.pop("engine_model", None):
+            from toolsrv import settings
+            from toolsrv_runtime.models.openai import is_url
+
+            model = str(flags.get("model") or settings.load(self.flags).settings.model)
+            if is_url(model):
+                flags["model"] = ",".join(f"{one}#{name}" for one in model.split(","))
+        whole, named = flags.pop("faithful", False), flags.pop("faithful_in", None)
+        if whole or named:
+            flags["faithful"] = ",".join([*["all"] * whole, *[named] * bool(named)])
+        return flags
 
     def workbench(self, **flags: Any) -> Workbench:
         """Return a workbench for the settings; it tells on stderr when it builds the index.
 
-        Flags that do nothing with these settings are told there too.
+        Flags that are no settings are the options of its solves.
         """
-        from toolsrv.cli.options import without_effect
-        from toolsrv.cli.output import index_progress, note
+        from toolsrv.cli.output import index_progress
+        from toolsrv.solve_options import RUN_OPTIONS
         from toolsrv.workbench import Workbench
 
+        run = {key: flags.pop(key) for key in RUN_OPTIONS if key in flags}
         loaded = self.load(**flags)
-        for text in without_effect(loaded.settings, flags):
-            note(f"note: {text}")
-        bench = Workbench(loaded.settings, progress=index_progress())
+        bench = Workbench(loaded.settings, run, progress=index_progress())
         click.get_current_context().call_on_close(bench.close)
         return bench
 

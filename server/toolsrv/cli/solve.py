@@ -76,13 +76,20 @@ def solve(
     Exit codes: 0 answered or replied, 3 gave up, a value is missing or only a partial answer, 130
     interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
+    from toolsrv.solve_options import RUN_OPTIONS
+
     text = clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
         from toolsrv_runtime.files import check_writable
 
         save_answer = save_answer.expanduser()
         check_writable(save_answer)
+    run = {key: flags.pop(key) for key in RUN_OPTIONS}
     bench = session.workbench(**flags)
+    bench.run = run
+    strategy = bench.settings.strategy
+    if run["chains"] is not None and strategy != "cot":
+        note(f"note: --chains does nothing with the strategy {strategy}; it is for --strategy cot")
     if bench.settings.adapter is not None:
         from toolsrv.cli.model_create import merge_first
         from toolsrv.model_loading import check_model
@@ -210,7 +217,7 @@ class _Solve:
                 functions,
                 tools=tools,
                 words=prompts.words,
-                faithful=self._bench.settings.faithful,
+                faithful=self._bench.is_faithful,
             )
             write_answer(path, answer)
         except ToolsrvError as error:

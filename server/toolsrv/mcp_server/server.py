@@ -66,10 +66,11 @@ from toolsrv.mcp_server.run_app import add_pages, app_meta, run_app
 from toolsrv.mcp_server.run_tasks import RunTasks
 from toolsrv.mcp_server.sampling import Sampling
 from toolsrv.mcp_server.tasks_extension import TasksExtension
-from toolsrv.mcp_server.tools import TASK_TOOLS, Tools
+from toolsrv.mcp_server.tools import TASK_TOOLS, WAIT_S, Tools
 from toolsrv.model_list import SAMPLING
 from toolsrv.plain import one_line
 from toolsrv.runs.queue import Runs
+from toolsrv.solve_options import option_defaults
 from toolsrv.threads import in_thread
 from toolsrv_registry.catalog_state import catalog_state
 from toolsrv_registry.errors import ToolsrvError
@@ -299,7 +300,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         tools=_tools(
             tools,
             descriptions(domains, bench.settings),
-            bench.settings.model_dump(mode="json"),
+            option_defaults(bench.settings) | {"wait_s": WAIT_S},
             live=worth_asking(bench.settings),
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},

@@ -88,6 +88,8 @@ class SolveChoices(BaseModel):
 
 T = TypeVar("T")
 Ctx = Context[None, Any]
+WAIT_S = 20.0
+"""Seconds that solve_task and get_run wait for a run; some clients cut a call off at 30."""
 _CUT = "many clients cut a call off at 30."
 Wait = Annotated[float, Field(ge=0, le=600, description=f"Seconds to wait for the end; {_CUT}")]
 RunId = Annotated[str, Field(description="From solve_task.")]
@@ -284,7 +286,7 @@ class Tools:
             earlier = await self._opened(Progress(ctx), self._kept.earlier(continues))
             how = how.model_copy(update={"earlier": earlier})
         run = self._following.begin(ctx, task, how)
-        seconds = self._bench.settings.wait_s if wait_s is None else wait_s
+        seconds = WAIT_S if wait_s is None else wait_s
         try:
             return await self._following.follow(ctx, run, seconds)
         except asyncio.CancelledError:  # the client took the request back
@@ -292,7 +294,7 @@ class Tools:
             raise
 
     async def get_run(
-        self, ctx: Ctx, run_id: RunId, wait_s: Wait = 20.0
+        self, ctx: Ctx, run_id: RunId, wait_s: Wait = WAIT_S
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Wait."""
         if run := self._kept.remembered(run_id):

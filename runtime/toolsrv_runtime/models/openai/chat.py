@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.contract.models import ChatReply, ChatRequest
 from toolsrv_runtime.errors import ServerError
-from toolsrv_runtime.models.openai import parse_endpoints
+from toolsrv_runtime.models.openai import SILENCE_S, parse_endpoints
 from toolsrv_runtime.models.openai.http import LIST_SILENCE_S
 from toolsrv_runtime.models.openai.messages import CallMode
 from toolsrv_runtime.models.openai.server import OpenAIServer
@@ -190,8 +190,6 @@ KEY_VARIABLE = "TOOLSRV_ENGINE_KEY"
 KEYRING = ("toolsrv", "engine")
 """Service and user name of the key in the keyring."""
 
-SILENCE_S = 120.0
-
 INSPECT_S = 30.0
 """How long a server may take to show what it offers, where a person waits for that alone."""
 
@@ -213,11 +211,11 @@ class ServerInfo(BaseModel):
 
 
 def load_servers(
-    urls: str, *, model: str = "", silence_s: float = SILENCE_S, within_s: float = math.inf
+    urls: str, *, silence_s: float = SILENCE_S, within_s: float = math.inf
 ) -> tuple[OpenAIChat, Profile]:
     """Return the servers at ``urls`` (several separated by commas) as one chat model. Blocks.
 
-    ``model`` "" takes the first that each server names. ``within_s`` is how long all of them may
+    ``within_s`` is how long all of them may
     take to name their models: the time of the solve that waits for it.
 
     Raises:
@@ -226,7 +224,7 @@ def load_servers(
     """
     key = api_key()
     servers = [
-        OpenAIServer(place, model=model, key=key, silence_s=silence_s)
+        OpenAIServer(place, model=place.model, key=key, silence_s=silence_s)
         for place in parse_endpoints(urls)
     ]
     chat = OpenAIChat(servers)
@@ -237,7 +235,6 @@ def load_servers(
 def inspect_servers(
     urls: str,
     *,
-    model: str = "",
     within_s: float = INSPECT_S,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[ServerInfo, ...]:
@@ -251,7 +248,7 @@ def inspect_servers(
     """
     key = api_key()
     servers = [
-        OpenAIServer(place, model=model, key=key, silence_s=SILENCE_S)
+        OpenAIServer(place, model=place.model, key=key, silence_s=SILENCE_S)
         for place in parse_endpoints(urls)
     ]
     return tuple(_inspect(one, within_s, say) for one in servers)

@@ -66,7 +66,7 @@ _ERROR_BYTES = 64_000
 _LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
 _RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_LONGER = "see what it is doing, or give it longer: toolsrv config set engine_timeout"
+_LONGER = "see what it is doing, or give it longer: toolsrv config set max_seconds"
 _SHARED = "see what it is doing (it may be loading its model), and ask again"
 _HINTS = {
     401: "put its API key in TOOLSRV_ENGINE_KEY or in the keyring",

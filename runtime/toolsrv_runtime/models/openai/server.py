@@ -67,8 +67,7 @@ class OpenAIServer:
             more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
             raise self._http.error(
                 f"has no model {self.model!r}; it has {', '.join(found[:_LISTED])}{more}",
-                hint="name one of these with --engine-model (the setting engine_model), or none "
-                "for the first",
+                hint=f"name one of these behind the address: {self.place.url}#{found[0]}",
                 again=False,
             )
         return found

@@ -153,6 +153,7 @@ class _OpenPlace:
     """Opens the place of an annotation in a worker of a cluster, from what its command was given."""
 
     settings: dict[str, Any]
+    run: Mapping[str, Any]
     teacher: str
     mistakes: float
     catalogs: tuple[str, ...]
@@ -161,7 +162,7 @@ class _OpenPlace:
         from toolsrv.settings import load
         from toolsrv.workbench import Workbench
 
-        bench = Workbench(load(self.settings).settings)
+        bench = Workbench(load(self.settings).settings, self.run)
         return _place(bench, self.teacher, self.mistakes, self.catalogs)
 
 
@@ -266,7 +267,8 @@ class _Work:
         settings = self._bench.settings
         given = settings.model_dump(mode="json", exclude_defaults=True)
         given["data_dir"] = str(settings.data_dir.absolute())
-        return _OpenPlace(given, self._teacher, self._mistakes, tuple(self._catalogs))
+        run = self._bench.run
+        return _OpenPlace(given, run, self._teacher, self._mistakes, tuple(self._catalogs))
 
     def _progress(self, bar: Bar, report: Report) -> None:
         bar.show(report.done, report.tasks)

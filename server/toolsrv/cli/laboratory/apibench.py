@@ -51,8 +51,7 @@ FOLDER = "apibench"
               help="The evaluation set. [default: DOMAIN_eval.json in --data]")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many questions, drawn with the seed.")  # fmt: skip
-@click.option("--seed", type=int, help="Seed of the draw.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.bench_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @json_option
@@ -94,7 +93,7 @@ def eval_apibench(
     path = path.expanduser() if path else questions_file(place, domain)
     every = read_questions(path, corpus)
     bench = session.workbench(**flags)
-    questions = draw(every, limit, seed=bench.settings.seed, key=lambda one: one.id)
+    questions = draw(every, limit, seed=bench.options().seed, key=lambda one: one.id)
     name, identity = evaluation.identity(bench.settings)
     cells = {kind: Cell(name, identity, kind) for kind in kinds}
     settings = {

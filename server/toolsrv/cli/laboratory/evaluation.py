@@ -8,10 +8,13 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import click
+
+from toolsrv.cli.options import adapter_option, faithful_options, profile_option, threads_option
 from toolsrv.cli.output import Bar, console, note, table
 from toolsrv_registry.errors import UsageError
 
@@ -27,6 +30,25 @@ if TYPE_CHECKING:
     from toolsrv_runtime.contract.models import ChatModel
     from toolsrv_runtime.solve import Solver
     from toolsrv_runtime.stop import Stop
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BENCH_OPTIONS = ("seed", "threads", "profile", "adapter", "faithful", "faithful_in")
+"""What ``solving_options`` adds; ``bench_options`` adds all but the last two."""
+
+
+def bench_options(command: F) -> F:
+    """Add the options that say how a model is run."""
+    seed = click.option("--seed", type=int, help="Seed of the sampling, and of a draw.")
+    for option in (adapter_option, profile_option, threads_option, seed):
+        command = option(command)
+    return command
+
+
+def solving_options(command: F) -> F:
+    """Add the options that say how a model is run in solves."""
+    return bench_options(faithful_options(command))
+
 
 LOG, REPORT, PLOT = "results.jsonl", "report.json", "solved.svg"
 """Files of an ``--out`` folder."""
@@ -56,7 +78,7 @@ def identity(settings: Settings) -> tuple[str, str]:
 
     model = settings.model
     if isinstance(model, str):
-        return f"{model} {settings.engine_model}".strip(), f"{model} {settings.engine_model}"
+        return model, model
     return SHIPPED if model is None else model.stem, file_hash(model or SHIPPED_MODEL)
 
 

@@ -44,8 +44,7 @@ Figures = Mapping[str, Mapping[str, "CategoryFigures"]]
 @click.option("--package", type=click.Path(path_type=Path), metavar="DIR",
               help="Where bfcl-eval is: pip install --no-deps --target DIR bfcl-eval. "
               "[default: the installed one]")  # fmt: skip
-@click.option("--seed", type=int, help="Seed of the draw.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.bench_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @json_option
@@ -73,7 +72,7 @@ def eval_bfcl(
 
     bfcl = open_package(package.expanduser() if package else None)
     bench = session.workbench(**flags)
-    seed = bench.settings.seed
+    seed = bench.options().seed
     drawn = [
         draw(bfcl.cases(name), limit, seed=seed, key=lambda one: one.id)
         for name in evaluation.listed(categories)
@@ -182,8 +181,7 @@ def _show_bfcl(name: str, found: Figures, key: str) -> None:
               help="JSON lines, or a ToolBench instruction file, with lists of APIs.")  # fmt: skip
 @model_option
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries, evenly picked.")
-@click.option("--seed", type=int, help="Of the sampling, and of the order for the model alone.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.bench_options
 @json_option
 @pass_session
 def eval_choice(
@@ -238,7 +236,7 @@ def _choices(bench: Workbench, asked: list[ChoiceRequest]) -> list[Choice]:
             helped=build_format(engine, profile, prior=retriever),
             alone=build_format(engine, profile, prior=None),
             rank=lambda text, pool: retriever.rank(text, among=pool),
-            seed=bench.settings.seed,
+            seed=bench.options().seed,
             progress=bar.show,
         )
 
@@ -287,8 +285,7 @@ _HITS = 3
 @click.option("--beside", type=click.Choice(["hits", "category"]), default="hits",
               show_default=True,
               help="Which others: a search's hits, or some of its tool and category.")  # fmt: skip
-@click.option("--seed", type=int, help="Of the sampling.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.bench_options
 @json_option
 @pass_session
 def eval_unseen(
@@ -327,9 +324,9 @@ def eval_unseen(
     hits = _HITS * offered
     others = {
         "hits": lambda told: [hit.api for hit in retriever.search(told.text, hits).hits],
-        "category": of_category(held, offered, bench.settings.seed),
+        "category": of_category(held, offered, bench.options().seed),
     }
-    asked = unseen_request(held, others[beside], count, offered=offered, seed=bench.settings.seed)
+    asked = unseen_request(held, others[beside], count, offered=offered, seed=bench.options().seed)
     if not asked:
         raise UsageError(
             "no need is written for the APIs that are held out",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import example, json_option, threads_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -61,6 +61,7 @@ _NAME = 18  # characters of a file's name in the table
               help=f"With --engine: tasks asked for in one prompt. [default: {_TASKS}]")  # fmt: skip
 @click.option("--temperature", type=click.FloatRange(0, 5),
               help=f"With --engine: of the sampling. [default: {_TEMPERATURE}]")  # fmt: skip
+@threads_option
 @json_option
 @pass_session
 def instructions(
@@ -78,6 +79,7 @@ def instructions(
     calls: int | None,
     tasks: int | None,
     temperature: float | None,
+    threads: int | None,
     as_json: bool,
 ) -> None:
     """Write tasks in a person's words over the enabled catalogs, no model needed.
@@ -103,7 +105,7 @@ def instructions(
         told = {"instructions": write_requests({api.id: api for api in apis}, out)}
     elif engine is not None:
         told = _asked(
-            session, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
+            threads, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
         )
     elif any(one is not None for one in (calls, tasks, temperature)):
         raise UsageError(
@@ -145,7 +147,7 @@ def _composed(
 
 
 def _asked(
-    session: Session,
+    threads: int | None,
     apis: Sequence[Api],
     out: Path,
     model: Path,
@@ -170,7 +172,7 @@ def _asked(
         seed=seed,
         name=name,
     )
-    engine, profile = load_engine(model, threads=session.load().settings.threads or None)
+    engine, profile = load_engine(model, threads=threads)
     try:
         with Bar("asking", "prompts") as bar, interruptible():
             run = write_with_engine(

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
               help="Any option of a solve, for all cells: --set limits.seconds=60.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many cases, drawn by label with the seed.")  # fmt: skip
-@click.option("--seed", type=int, help="Seed of the sampling, and of the draw.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.bench_options
 @click.option("--keep-going", is_flag=True,
               help="Count a solve that a fault of the engine ended as undecided, and go on.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
@@ -66,11 +65,10 @@ def eval_llift(
     path: Path | None,
     given: tuple[str, ...],
     limit: int | None,
-    seed: int | None,
-    threads: int | None,
     keep_going: bool,
     out: Path | None,
     as_json: bool,
+    **flags: Any,
 ) -> None:
     """Find uses of variables before their initialisation, with LLift's elements added one by one.
 
@@ -85,12 +83,11 @@ def eval_llift(
 
     every = shipped_cases() if path is None else read_cases(path.expanduser())
     rows = llift.rows(evaluation.listed(elements))
-    flags: dict[str, Any] = {"seed": seed, "threads": threads}
     benches = [session.workbench(model=name, **flags) for name in evaluation.listed(models)]
     cells = [_cells(bench, strategy, rows, given) for bench in benches]
     if len({cell.identity for one in cells for cell in one}) < len(benches):
         raise UsageError("--models names a model twice", hint="name each once")
-    seed = benches[0].settings.seed
+    seed = benches[0].options().seed
     cases = draw_by_stratum(
         every, limit, seed=seed, key=lambda one: one.id, stratum=lambda one: one.label
     )

@@ -59,8 +59,7 @@ Cells = dict["Cell", "SolveOptions"]
               help="Any option of a solve, for all cells: --set width=3 --set limits.seconds=60.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many tasks, drawn by stratum with the seed.")  # fmt: skip
-@click.option("--seed", type=int, help="Seed of the sampling, and of the draw.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@evaluation.solving_options
 @click.option("--keep-going", is_flag=True,
               help="Count a solve that a fault of the engine ended as failed, and go on.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
@@ -77,11 +76,10 @@ def eval_models(
     other_words: bool,
     given: tuple[str, ...],
     limit: int | None,
-    seed: int | None,
-    threads: int | None,
     keep_going: bool,
     out: Path | None,
     as_json: bool,
+    **flags: Any,
 ) -> None:
     """Solve tasks with each model, strategy and set of aids; count what became of them.
 
@@ -94,7 +92,7 @@ def eval_models(
     path = path.expanduser()
     copy = click.get_current_context().with_resource(_copy()) if other_words else None
     kind: _Kind = _Queries(path, copy) if _holds_queries(path) else _Tasks(path, copy)
-    flags: dict[str, Any] = {"seed": seed, "threads": threads, "simulate": kind.simulate}
+    flags["simulate"] = kind.simulate
     benches = [session.workbench(model=name, **flags) for name in evaluation.listed(models)]
     cells = [_cells(bench, strategies, aids, given) for bench in benches]
     if len({cell.identity for one in cells for cell in one}) < len(benches):
@@ -215,7 +213,7 @@ class _Tasks:
         drawn = draw_by_stratum(
             self._every,
             limit,
-            seed=bench.settings.seed,
+            seed=bench.options().seed,
             key=lambda one: one.id,
             stratum=lambda one: one.kind,
         )
@@ -345,7 +343,7 @@ class _Queries:
         drawn = draw_by_stratum(
             found,
             limit,
-            seed=bench.settings.seed,
+            seed=bench.options().seed,
             key=_query_key,
             stratum=lambda one: one.set,
         )

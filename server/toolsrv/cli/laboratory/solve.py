@@ -39,8 +39,9 @@ DEFAULT = ("dfsdt", "react", "cot")
 @click.option("--width", type=int, help="Branches of dfsdt below one node.")
 @click.option("--depth", type=int, help="Most nodes on one path; a call takes three.")
 @click.option("--chains", type=int, help="Most chains of cot (CoT@N).")
-@click.option("--seed", type=int, help="Seed of the sampling.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@click.option("--set", "given", multiple=True, metavar="KEY=VALUE",
+              help="Any other option of a solve: --set verify=true --set limits.seconds=60.")  # fmt: skip
+@evaluation.solving_options
 @click.option("--limit", type=click.IntRange(1), help="Only so many tasks, evenly picked.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep each verdict here (JSON lines); run it again and it goes on.")  # fmt: skip
@@ -51,6 +52,7 @@ def eval_solve(
     /,
     path: Path,
     strategies: tuple[str, ...],
+    given: tuple[str, ...],
     limit: int | None,
     out: Path | None,
     as_json: bool,
@@ -61,12 +63,14 @@ def eval_solve(
     The tasks' own calls are made first, so what is expected is what the APIs say today. Where a
     task says which APIs fail, these are down while it is solved.
     """
+    from toolsrv_lab.evaluation.cells import make_options
     from toolsrv_lab.evaluation.strategies import VerdictLog
 
     tasks = _tasks(path.expanduser(), limit)
     bench = session.workbench(**flags)
-    options = {name: bench.options(strategy=name) for name in strategies or DEFAULT}
-    settings = _settings(path.expanduser(), bench)
+    base = bench.options()
+    options = {name: make_options(base, name, given=given) for name in strategies or DEFAULT}
+    settings = _settings(path.expanduser(), bench) | ({"set": sorted(given)} if given else {})
     with VerdictLog(out.expanduser() if out else None, settings) as book:
         try:
             asyncio.run(_solve(bench, tasks, options, book))
@@ -101,7 +105,6 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
     model = bench.settings.model
     return options | {
         "model": model if isinstance(model, str) else evaluation.file_hash(model or SHIPPED_MODEL),
-        "grounded": bench.settings.grounded,
         "tasks": evaluation.file_hash(path),
         "catalogs": sorted(one.name for one in catalogs),
     }

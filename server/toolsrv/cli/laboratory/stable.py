@@ -22,7 +22,13 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.tooleval import judge_options, open_judge, read_ids
-from toolsrv.cli.options import example, model_option
+from toolsrv.cli.options import (
+    adapter_option,
+    example,
+    faithful_options,
+    model_option,
+    profile_option,
+)
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -73,6 +79,9 @@ _START_S, _STEP_S = 30.0, 0.01
               help="Count a solve that a fault of the engine ended as failed, and go on.")  # fmt: skip
 @click.option("--times", type=click.IntRange(1, 99), default=3, show_default=True,
               help="Evaluations of each answer.")  # fmt: skip
+@profile_option
+@adapter_option
+@faithful_options
 @judge_options
 @pass_session
 def eval_stable(
@@ -103,7 +112,8 @@ def eval_stable(
     from toolsrv_lab.evaluation.result_log import ResultLog
 
     files = tuple(one.expanduser() for one in files)
-    bench = session.workbench(model=model, seed=given["seed"], threads=given["threads"])
+    flags = {key: given[key] for key in evaluation.BENCH_OPTIONS}
+    bench = session.workbench(model=model, **flags)
     queries, apis, left_out = _queries(bench, files, read_ids(ids), limit)
     name, identity = evaluation.identity(bench.settings)
     cell = Cell(name, identity, strategy)
@@ -174,7 +184,7 @@ def _queries(
             hint="import the catalog that they were written for: toolsrv catalog import PATH",
         )
     drawn = draw_by_stratum(
-        found, limit, seed=bench.settings.seed, key=name_of, stratum=lambda one: one.set
+        found, limit, seed=bench.options().seed, key=name_of, stratum=lambda one: one.set
     )
     named = {name_of(one): one for one in drawn}
     if len(named) < len(drawn):
@@ -248,7 +258,7 @@ class _Work:
         from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
         from toolsrv_runtime.calls.simulation import SchemaSimulator
 
-        simulator = SchemaSimulator(self.bench.settings.seed) if misses == "schema" else None
+        simulator = SchemaSimulator(self.bench.options().seed) if misses == "schema" else None
         caller = WorldCaller(where, token, simulator=simulator, schemas=schema)
         retriever = QueryRetriever(CallableRetriever(self.bench.searchable(), lambda _api: True))
         solver = self._solver(retriever, caller)
@@ -299,7 +309,7 @@ class _Work:
             offered.to_json(finish=prompts.finish),
             tools=offered.tool_list_block(),
             words=prompts.words,
-            faithful=self.bench.settings.faithful,
+            faithful=self.bench.is_faithful,
         )
 
     def _write(self, query: Query, answer: Answer) -> None:

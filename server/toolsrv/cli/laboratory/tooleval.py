@@ -307,7 +307,7 @@ def open_judge(
     wording = read_wording(evaluator.expanduser()) if evaluator else OURS
     flags = {key: given[key] for key in ("engine_model", "seed", "threads")}
     bench = session.workbench(model=name, **flags)
-    seed = bench.settings.seed
+    seed = bench.options().seed
     settings = {
         "judge": evaluation.identity(bench.settings)[1],
         "wording": wording.digest,
