@@ -131,7 +131,8 @@ def _detail(run: ShownRun, node: ShownNode) -> str:
         ("Source", node.source),
     )
     if node.kind == "root":
-        rows = (("Task", run.task), ("Answer", run.answer), ("Why it ended so", run.reason))
+        why = "What it does now" if run.status in LIVE else "Why it ended so"
+        rows = (("Task", run.task), ("Answer", run.answer), (why, run.reason))
     told = "".join(
         f"<dt>{name}</dt><dd><pre>{escape(_capped(text))}</pre></dd>" for name, text in rows if text
     )

@@ -181,5 +181,6 @@ def _api_page(
         fields=form_fields(view, typed),
         allowed={one.name: allowed_words(one) for one in view.parameters},
         facts={name: text for name, text in facts.items() if text},
+        key_names=sorted({one.name for group in view.keys for one in group if one.name}),
         **(values | told),
     )
