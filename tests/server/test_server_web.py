@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import runpy
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,6 +145,16 @@ def test_a_run_is_stopped(browser: Any) -> None:
     stopped = browser.send_form(f"{path}/cancel")
     assert stopped.status_code == 200
     assert "cancelled" in words(browser.ended(path))
+
+
+def test_a_server_that_is_interrupted_ends_its_open_streams(own: Any) -> None:
+    with contextlib.closing(own.states(own.start("a SLOW one"))) as states:
+        assert next(states)[0] == "state"
+        own.process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        assert "end" not in [name for name, _ in states]
+        own.process.wait(timeout=15)
+        assert time.monotonic() - started < 10
 
 
 def wait_for_question(browser: Any, path: str) -> str:

@@ -30,6 +30,7 @@ class Browser(httpx.Client):
     def __init__(self, server: Any) -> None:
         self.origin = server.url.removesuffix("/mcp")
         self.csrf = ""
+        self.process = server.process
         self._token = server.token
         super().__init__(base_url=self.origin, timeout=60)
 

@@ -52,8 +52,8 @@ async def search(request: Request) -> Response:
     """Search the catalog."""
     site, given = site_of(request), request.query_params
     text = given.get("q", "").strip()
-    chosen = {name: given.get(name, "") for name in ("category", "catalog")}
-    flags = {name: given.get(name) == "1" for name in ("callable_only", "include_dead")}
+    chosen: dict[str, Any] = {name: given.get(name, "") for name in ("category", "catalog")}
+    chosen |= {name: given.get(name) == "1" for name in ("callable_only", "include_dead")}
     offset = _number(given.get("offset", "0"))
     places = await in_thread(lambda: _places(site))
     view = None
@@ -67,10 +67,12 @@ async def search(request: Request) -> Response:
                 category=chosen["category"] or None,
                 catalog=chosen["catalog"] or None,
                 detail="summary",
-                **flags,
+                callable_only=chosen["callable_only"],
+                include_dead=chosen["include_dead"],
             )
         )
-    return show(request, "search.html", SECTION, q=text, view=view, **places, **chosen, **flags)
+    told: dict[str, Any] = {"q": text, "view": view, "page_hits": PAGE_HITS}
+    return show(request, "search.html", SECTION, **told, **places, **chosen)
 
 
 def _places(site: Site) -> dict[str, Any]:

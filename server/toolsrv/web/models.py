@@ -8,15 +8,27 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+from sse_starlette import ServerSentEvent
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from toolsrv.model_list import ModelList
 from toolsrv.model_loading import is_file
 from toolsrv.plain import plain
 from toolsrv.threads import in_thread
 from toolsrv.web.pulls import Pull
-from toolsrv.web.site import Site, form_of, go, page, render, session_of, show, site_of
+from toolsrv.web.site import (
+    Site,
+    event_stream,
+    form_of,
+    go,
+    page,
+    render,
+    session_of,
+    show,
+    site_of,
+)
 
 SECTION = "/models"
 PAUSE_S = 0.5
@@ -79,22 +91,20 @@ async def pull(request: Request) -> Response:
 @page(SECTION)
 async def events(request: Request) -> Response:
     """Send the progress of a download as server-sent events, until it has ended."""
-    return StreamingResponse(
-        _states(site_of(request), session_of(request).csrf), media_type="text/event-stream"
-    )
+    site, csrf = site_of(request), session_of(request).csrf
+    return event_stream(lambda leaving: _states(site, csrf, leaving))
 
 
-async def _states(site: Site, csrf: str) -> AsyncIterator[str]:
+async def _states(site: Site, csrf: str, leaving: anyio.Event) -> AsyncIterator[ServerSentEvent]:
     sent: Pull | None = None
     while True:
         now = site.pulls.now
         ended = now.state != "working"
         if now != sent:
-            data = json.dumps({"progress": render("model_progress.html", progress=now, csrf=csrf)})
-            yield f"event: {'end' if ended else 'state'}\ndata: {data}\n\n"
-        else:
-            yield ": still working\n\n"
-        if ended:
+            html = render("model_progress.html", progress=now, csrf=csrf)
+            data = json.dumps({"progress": html})
+            yield ServerSentEvent(data, event="end" if ended else "state")
+        if ended or leaving.is_set():
             return
         sent = now
         await asyncio.sleep(PAUSE_S)

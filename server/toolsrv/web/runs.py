@@ -8,10 +8,12 @@ import math
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import anyio
 from markupsafe import Markup
 from mcp.types import ElicitResult
+from sse_starlette import ServerSentEvent
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response
 
 from toolsrv import operations
 from toolsrv.mcp_server.elicitation import ConsentQuestion, ValueQuestion
@@ -26,7 +28,17 @@ from toolsrv.trees.page import page as whole_page
 from toolsrv.trees.shown import ShownRun, shown_record
 from toolsrv.views.runs import phase, record_view, status_words
 from toolsrv.web.forms import MARK, FormField, parse_value, schema_field
-from toolsrv.web.site import Site, form_of, go, page, render, session_of, show, site_of
+from toolsrv.web.site import (
+    Site,
+    event_stream,
+    form_of,
+    go,
+    page,
+    render,
+    session_of,
+    show,
+    site_of,
+)
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Evidence
 
@@ -39,8 +51,6 @@ STATUSES = (
 )  # fmt: skip
 PAUSE_S = 0.4
 """Between two states of a run that are sent: what changes faster is sent once."""
-SILENCE_S = 15.0
-"""After so long without a change a comment is sent, so that the connection stays."""
 RESPONSE_PAGE = 40_000
 """Characters of a whole response that one page shows."""
 EVIDENCE_SHOWN = 2_000
@@ -247,21 +257,23 @@ async def events(request: Request) -> Response:
     """Send the states of a live run as server-sent events, until it has ended."""
     site = site_of(request)
     held = site.runs.get(request.path_params["run_id"])
-    return StreamingResponse(
-        _states(site, held, session_of(request).csrf), media_type="text/event-stream"
-    )
+    csrf = session_of(request).csrf
+    return event_stream(lambda leaving: _states(site, held, csrf, leaving))
 
 
-async def _states(site: Site, held: Run, csrf: str) -> AsyncIterator[str]:
+async def _states(
+    site: Site, held: Run, csrf: str, leaving: anyio.Event
+) -> AsyncIterator[ServerSentEvent]:
     sent: dict[str, Markup] = {}
     while True:
         version, ended = held.version, not held.live
         parts = _parts(site, held, record_of(held) if ended else None, csrf)
         changed = {name: html for name, html in parts.items() if sent.get(name) != html}
         sent = parts
-        yield f"event: {'end' if ended else 'state'}\ndata: {json.dumps(changed)}\n\n"
+        yield ServerSentEvent(json.dumps(changed), event="end" if ended else "state")
         if ended:
             return
-        while not await held.changed(version, SILENCE_S):
-            yield ": still working\n\n"
+        while not await held.changed(version, PAUSE_S):
+            if leaving.is_set():
+                return
         await asyncio.sleep(PAUSE_S)

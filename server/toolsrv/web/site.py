@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import jinja2
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
 
 log = logging.getLogger(__name__)
+LEAVING_S = 0.8
+"""Seconds that a stream gets to end where the server ends."""
 Handler = Callable[[Request], Awaitable[Response]]
 SECTIONS = (
     ("/", "Home"),
@@ -109,6 +113,14 @@ def show(
 def go(path: str) -> RedirectResponse:
     """Return the way to another page, after a POST."""
     return RedirectResponse(f"{PREFIX}{path}", 303)
+
+
+def event_stream(states: Callable[[anyio.Event], AsyncIterator[ServerSentEvent]]) -> Response:
+    """Return server-sent events; ``states`` is given what is set where the server ends."""
+    leaving = anyio.Event()
+    return EventSourceResponse(
+        states(leaving), shutdown_event=leaving, shutdown_grace_period=LEAVING_S
+    )
 
 
 def page(section: str) -> Callable[[Handler], Handler]:
