@@ -139,14 +139,16 @@ def scripted_http(
 
 
 @pytest.fixture
-def start_http() -> Iterator[Callable[[dict[str, str]], HttpServer]]:
-    """Return a function that starts a scripted server on HTTP with the given settings."""
+def start_http() -> Iterator[Callable[..., HttpServer]]:
+    """Return a function that starts a server on HTTP with the given settings.
+
+    A scripted one, or what ``command`` starts.
+    """
     started: list[HttpServer] = []
 
-    def start(settings: dict[str, str]) -> HttpServer:
-        started.append(
-            http_server([sys.executable, str(SCRIPTED), "http"], env=os.environ | settings)
-        )
+    def start(settings: dict[str, str], *command: str) -> HttpServer:
+        words = list(command) or [sys.executable, str(SCRIPTED), "http"]
+        started.append(http_server(words, env=os.environ | settings))
         return started[-1]
 
     yield start

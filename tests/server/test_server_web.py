@@ -6,6 +6,7 @@ import contextlib
 import re
 import runpy
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ HERE = Path(__file__).parent
 WEB = runpy.run_path(str(HERE / "web_client.py"))
 WRITING = runpy.run_path(str(HERE / "writing.py"))
 HubHost = runpy.run_path(str(HERE.parent / "hub_host.py"))["HubHost"]
+SAVINGS = runpy.run_path(str(HERE / "test_server_needs_input.py"))
+TOOLSRV = [sys.executable, "-m", "toolsrv"]
 Browser, words = WEB["Browser"], WEB["words"]
 SUNRISE = "Weather/sun_and_moon/sunrise_and_sunset"
 WRITE = "Notes/notes/write"
@@ -30,16 +33,14 @@ def browser(scripted_http: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def own(ready_dir: Path, start_http: Callable[[dict[str, str]], Any]) -> Iterator[Any]:
+def own(ready_dir: Path, start_http: Callable[..., Any]) -> Iterator[Any]:
     """A browser at the test's own server."""
     with Browser(start_http({"TOOLSRV_DATA_DIR": str(ready_dir)})) as one:
         yield one
 
 
 @pytest.fixture
-def writer(
-    ready_dir: Path, start_http: Callable[[dict[str, str]], Any]
-) -> Iterator[tuple[Any, Any]]:
+def writer(ready_dir: Path, start_http: Callable[..., Any]) -> Iterator[tuple[Any, Any]]:
     """A browser, and a host whose API changes something."""
     with WRITING["FaultyHost"]() as host:
         WRITING["serve"](host, ready_dir)
@@ -183,6 +184,45 @@ def test_a_run_asks_for_consent_and_hears_the_answer(
     assert ("the person declined POST" in page) == (say == "no")
 
 
+@pytest.fixture
+def saver(
+    ready_dir: Path, tmp_path: Path, start_http: Callable[..., Any]
+) -> Iterator[Callable[[], Any]]:
+    """Return a function that starts a task which does not say the amount that a call needs."""
+    words = [*TOOLSRV, "serve", "--http", "--port", "0", "--no-warm", "--model"]
+    model = f"scripted:{SAVINGS['script'](tmp_path)}"
+    served = start_http({"TOOLSRV_DATA_DIR": str(ready_dir)}, *words, model)
+    with Browser(served) as one:
+        yield lambda: (one, one.start(SAVINGS["TASK"], category="Finance"))
+
+
+def test_a_value_that_a_run_lacks_is_asked_for_and_given(saver: Callable[[], Any]) -> None:
+    browser, path = saver()
+    question = wait_for_question(browser, path)
+    page = browser.get(path).text
+    assert SAVINGS["QUESTION"] in words(page)
+    assert 'name="arg.amount"' in page
+    given = {"question": question, "say": "yes"}
+    empty = browser.send_form(f"{path}/answer", **given, **{"arg.amount": " "})
+    assert empty.status_code == 400
+    browser.send_form(f"{path}/answer", **given, **{"arg.amount": "5000"})
+    page = browser.ended(path)
+    assert "answered" in words(page)
+    assert '"amount": 5000' in words(page)
+
+
+def test_a_value_that_is_not_given_can_be_given_later(saver: Callable[[], Any]) -> None:
+    browser, path = saver()
+    question = wait_for_question(browser, path)
+    browser.send_form(f"{path}/answer", question=question, say="no")
+    page = browser.ended(path)
+    assert "needs input" in words(page)
+    assert SAVINGS["QUESTION"] in words(page)
+    run_id = path.rpartition("/")[2]
+    later = browser.start("5000 euros", answer_to=run_id, category="Finance")
+    assert "amount: 5000 euros" in words(browser.ended(later))
+
+
 def test_the_state_of_a_task_that_is_no_task_is_told(browser: Any) -> None:
     empty = browser.send_form("/ui/runs", task="  ")
     assert (empty.status_code, "the task is empty" in words(empty.text)) == (400, True)
@@ -231,7 +271,7 @@ def test_settings_say_where_they_come_from(own: Any, ready_dir: Path) -> None:
 
 
 def test_a_model_is_brought_with_its_progress(
-    ready_dir: Path, start_http: Callable[[dict[str, str]], Any]
+    ready_dir: Path, start_http: Callable[..., Any]
 ) -> None:
     with HubHost() as hub:
         hub.files["some/model"] = {"tiny.gguf": b"GGUF" + bytes(4_000_000)}
