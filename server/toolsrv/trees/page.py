@@ -57,7 +57,7 @@ def picture(run: ShownRun) -> str:
 def _picture(run: ShownRun) -> str:
     parts = [
         f'<div id="canvas">{svg(run)}</div>',
-        '<aside id="panel" tabindex="-1" aria-live="polite" aria-label="Node">',
+        '<aside id="panel" tabindex="0" aria-live="polite" aria-label="Node">',
         *(_detail(run, node) for node in run.nodes),
         "</aside>",
     ]
