@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from toolsrv_registry.catalog_state import STORE_FILE
+from toolsrv_registry.documents import content_hash
+from toolsrv_registry.storage.health import HealthEntry, HealthStatus
+from toolsrv_registry.storage.store import Store
+
 HERE = Path(__file__).parent
 WEB = runpy.run_path(str(HERE / "web_client.py"))
 WRITING = runpy.run_path(str(HERE / "writing.py"))
@@ -230,11 +235,23 @@ def test_the_state_of_a_task_that_is_no_task_is_told(browser: Any) -> None:
     assert (odd.status_code, "'soon' is no number" in words(odd.text)) == (400, True)
 
 
-def test_a_catalog_says_how_healthy_it_is_and_is_hidden_and_found(own: Any) -> None:
-    page = own.get("/ui/catalogs")
-    assert "170 never checked" in words(page.text)
+def test_a_catalog_says_how_healthy_it_is_and_is_hidden_and_found(
+    own: Any, ready_dir: Path
+) -> None:
+    assert "170 never checked" in words(own.get("/ui/catalogs").text)
+    with Store.open(ready_dir / STORE_FILE) as store:
+        api = store.get(SUNRISE)
+        entry = HealthEntry(
+            api_id=api.id,
+            content_hash=content_hash(api),
+            checked_at="2026-11-20T10:00:00+00:00",
+            verdict=HealthStatus.HTTP_ERROR,
+            status=410,
+        )
+        store.health.record([entry])
+    assert "1 dead 169 never checked" in words(own.get("/ui/catalogs").text)
     one = own.get("/ui/catalogs/offline")
-    assert "never checked" in words(one.text)
+    assert f"{SUNRISE} 410 on 2026-11-20 (dead)" in words(one.text)
     assert "Weather" in words(one.text)
     assert own.get("/ui/catalogs/none").status_code == 404
     hidden = own.send_form("/ui/catalogs/offline/switch", enabled="0")

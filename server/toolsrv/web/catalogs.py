@@ -32,7 +32,7 @@ def _rows(site: Site) -> tuple[list[dict[str, Any]], str]:
     store = registry.store
     rows = []
     for one in store.catalogs():
-        checks = store.checks(store.apis(catalog=one.name)).values()
+        checks = store.health.of_catalog(one.name).values()
         rows.append(
             {
                 "name": one.name,
@@ -69,8 +69,10 @@ def _catalog(site: Site, name: str) -> dict[str, Any]:
     if entry is None:
         store.changed(name)  # tells which catalogs there are
         raise NotFoundError(f"no catalog is called {name!r}")
-    apis = store.apis(catalog=name)
-    checks = store.checks(apis)
+    checks = store.health.of_catalog(name)
+    categories: Counter[str] = Counter()
+    for tool in store.tools(catalog=name):
+        categories[tool.category] += tool.apis
     failed = [
         (api_id, check_line(check_view(one)))
         for api_id, one in checks.items()
@@ -82,8 +84,7 @@ def _catalog(site: Site, name: str) -> dict[str, Any]:
         "source": plain(entry.source) or "ships with toolsrv",
         "health": _health(standings, entry.apis),
         "verdicts": Counter(one.verdict.value for one in checks.values()).most_common(),
-        "categories": sorted(Counter(api.category for api in apis).items()),
-        "methods": Counter(api.method for api in apis).most_common(),
+        "categories": sorted(categories.items()),
         "failed": failed[:LISTED],
         "failed_in_all": len(failed),
         "last": max((one.checked_at for one in checks.values()), default=""),
