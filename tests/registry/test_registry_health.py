@@ -94,6 +94,19 @@ def test_a_check_is_told_of_just_the_text_that_it_was_made_of(
     assert filled.checks([]) == {}
 
 
+def test_the_checks_of_a_catalog_are_those_of_its_apis_as_they_stand(
+    filled: Store, catalog: Catalog, make_catalog: Callable[..., Catalog]
+) -> None:
+    filled.health.record([found(filled.get(FORECAST), "html")])
+    filled.set_enabled(catalog.name, enabled=False)
+    (check,) = filled.health.of_catalog(catalog.name).values()
+    assert (check.api_id, check.verdict) == (FORECAST, HealthStatus.HTML)
+    assert filled.health.of_catalog("another") == {}
+    changed = [api.model_copy(update={"description": "new"}) for api in catalog.apis]
+    filled.put_catalog(make_catalog(*changed, name=catalog.name))
+    assert filled.health.of_catalog(catalog.name) == {}
+
+
 def test_what_another_process_finds_shows_at_once(filled: Store) -> None:
     assert not filled.dead()
     with Store.open(filled.path) as other:

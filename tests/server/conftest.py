@@ -77,10 +77,11 @@ def run() -> Callable[..., Result]:
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server process on loopback: where, and the header it wants."""
+    """A server process on loopback: where, the header it wants, the link of its web page."""
 
     url: str
     token: str
+    link: str
     process: subprocess.Popen[str]
 
 
@@ -109,19 +110,18 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 def http_server(command: list[str], **kwargs: Any) -> HttpServer:
-    """Start a server on HTTP and read its address and token."""
+    """Start a server on HTTP and read its address, its token and the link of its web page."""
     process = spawn(command, **kwargs)
     assert process.stderr is not None
     lines: list[str] = []
-    while len(lines) < 2:
+    while len(lines) < 3:
         line = process.stderr.readline()
         assert line, f"the server ended: {process.wait()}"
         if "://" in line or line.startswith("Authorization"):
             lines.append(line.strip())
     threading.Thread(target=process.stderr.read, daemon=True).start()
-    return HttpServer(
-        lines[0].split()[-1], lines[1].removeprefix("Authorization: Bearer "), process
-    )
+    token = lines[1].removeprefix("Authorization: Bearer ")
+    return HttpServer(lines[0].split()[-1], token, lines[2].split()[-1], process)
 
 
 @pytest.fixture(scope="session")
@@ -139,14 +139,16 @@ def scripted_http(
 
 
 @pytest.fixture
-def start_http() -> Iterator[Callable[[dict[str, str]], HttpServer]]:
-    """Return a function that starts a scripted server on HTTP with the given settings."""
+def start_http() -> Iterator[Callable[..., HttpServer]]:
+    """Return a function that starts a server on HTTP with the given settings.
+
+    A scripted one, or what ``command`` starts.
+    """
     started: list[HttpServer] = []
 
-    def start(settings: dict[str, str]) -> HttpServer:
-        started.append(
-            http_server([sys.executable, str(SCRIPTED), "http"], env=os.environ | settings)
-        )
+    def start(settings: dict[str, str], *command: str) -> HttpServer:
+        words = list(command) or [sys.executable, str(SCRIPTED), "http"]
+        started.append(http_server(words, env=os.environ | settings))
         return started[-1]
 
     yield start

@@ -162,6 +162,20 @@ class Health:
         )
         return HealthEntry.model_validate(dict(rows[0])) if rows else None
 
+    def of_catalog(self, name: str) -> dict[str, HealthEntry]:
+        """Return the latest check of each API of a catalog that has one as it stands, by id.
+
+        Hidden APIs too. O(checks), however many APIs the catalog has.
+        """
+        rows = self._database.read(
+            "SELECT health.* FROM health JOIN apis ON apis.id = health.api_id"
+            " AND apis.content_hash = health.content_hash"
+            " JOIN catalogs ON catalogs.number = apis.catalog WHERE catalogs.name = ?"
+            " ORDER BY health.api_id",
+            [name],
+        )
+        return {row["api_id"]: HealthEntry.model_validate(dict(row)) for row in rows}
+
     def latest(self, api_ids: Collection[str] | None = None) -> dict[tuple[str, str], HealthEntry]:
         """Return every kept check, or those of some APIs, by API id and content hash."""
         rows = self._database.read(

@@ -15,7 +15,6 @@ from toolsrv.cli.output import Bar, emit_json, listing, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.downloads import endpoint
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.file_names import portable_name
 
 if TYPE_CHECKING:
     from toolsrv.model_list import Entry, ModelList
@@ -221,6 +220,7 @@ def pull(session: Session, repo: str | None, listed: bool, name: str | None, as_
     private repositories.
     """
     from toolsrv.model_list import ModelList
+    from toolsrv.model_pull import parse_repository
     from toolsrv_runtime.hub import find_recommended
 
     if listed:
@@ -230,13 +230,7 @@ def pull(session: Session, repo: str | None, listed: bool, name: str | None, as_
         raise UsageError("no model is named", hint="see toolsrv model pull --list")
     models = ModelList(session.load().settings.data_dir)
     if (known := find_recommended(repo)) is None:
-        owner, _, file = repo.partition(":")
-        if "/" not in owner:
-            raise UsageError(
-                f"there is no short name {owner!r} of a model",
-                hint="see toolsrv model pull --list, or name a repository: OWNER/NAME[:FILE]",
-            )
-        entry = _pull_gguf(models, owner, file, name)
+        entry = _pull_gguf(models, *parse_repository(repo), name)
     elif known.file:
         _tell(known)
         entry = _pull_gguf(models, known.repo, known.file, name or known.name)
@@ -256,29 +250,23 @@ def _tell(known: RecommendedModel) -> None:
 
 
 def _pull_gguf(models: ModelList, repo: str, file: str, name: str | None) -> Entry:
-    from toolsrv_runtime.hub import gguf_files, select_file
-    from toolsrv_runtime.hub.download import file_name
+    from toolsrv.model_pull import pull_gguf
 
-    chosen = select_file(repo, gguf_files(repo, endpoint=endpoint()), file or None)
-    folder = _folder(models, repo)
-    if name is not None:
-        models.check_name(name, folder / file_name(chosen[0]))
-    path = _bring(chosen, folder)[0]
-    first = chosen[0]
-    if first.sha256 is None:
+    entry = pull_gguf(models, repo, file, name, _bring)
+    if entry.sha256 is None:
         note("note: the hub lists no SHA-256 of this file; only its size was checked")
-    source = f"{repo}:{first.name}@{first.commit[:12]}"
-    return models.add(path, source=source, sha256=first.sha256, name=name)
+    return entry
 
 
 def _pull_checkpoint(models: ModelList, known: RecommendedModel, name: str) -> Entry:
     """Bring a checkpoint, and make a quantised GGUF file of it; the checkpoint goes afterwards."""
+    from toolsrv.model_pull import model_folder
     from toolsrv_runtime.convert.checkpoint import convert
     from toolsrv_runtime.convert.quantize import quantize
     from toolsrv_runtime.hub import checkpoint_files, repo_files
     from toolsrv_runtime.hub.download import file_sha256
 
-    folder = _folder(models, known.repo)
+    folder = model_folder(models, known.repo)
     target = folder.with_name(f"{folder.name}.{known.type.lower()}.gguf")
     models.check_name(name, target)
     files = checkpoint_files(known.repo, repo_files(known.repo, endpoint=endpoint()))
@@ -308,10 +296,6 @@ def _check_torch(known: RecommendedModel, files: list[RemoteFile]) -> None:
             f"the weights of {known.repo} are PyTorch files, and torch is not installed",
             hint="pip install torch, and pull again",
         )
-
-
-def _folder(models: ModelList, repo: str) -> Path:
-    return models.folder.joinpath(*map(portable_name, repo.split("/")))
 
 
 def _bring(files: list[RemoteFile], folder: Path) -> list[Path]:

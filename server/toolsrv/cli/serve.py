@@ -65,8 +65,9 @@ def serve(
 ) -> None:
     """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
 
-    Over HTTP the address and the token are printed on stderr. The token is kept in the data folder
-    for the next start; TOOLSRV_TOKEN sets it. /health answers without it.
+    Over HTTP the address, the token and a link that opens the web page once are printed on stderr.
+    The token is kept in the data folder for the next start; TOOLSRV_TOKEN sets it. /health answers
+    without it.
     """
     from toolsrv.model_loading import check_model
 

@@ -198,7 +198,7 @@ def serve_http(
     new_token: bool = False,
     access_log: bool = False,
 ) -> None:
-    """Serve until interrupted; tells address and token on stderr.
+    """Serve until interrupted; tells address, token and the link of the web page on stderr.
 
     The token is kept in the data folder between starts, unless ``new_token``. ``hosts`` are further
     values of the Host header that are served, and ``origins`` those of web pages that may call.
@@ -210,14 +210,19 @@ def serve_http(
     """
     import uvicorn
 
+    from toolsrv.web.app import WebPage
+
     allowed = security(hosts, origins)
     token = choose_token(bench.settings.data_dir / TOKEN_FILE, renew=new_token)
     listener = listen(host, port)
     server = build_server(bench, warm=warm)
     inner = ReadableMessages(server.streamable_http_app(host=host, transport_security=allowed))
-    app = with_cors(PublicPaths(BearerGate(inner, token), allowed), origins)
+    endpoint = with_cors(PublicPaths(BearerGate(inner, token), allowed), origins)
+    here, port = origin(host, listener), listener.getsockname()[1]
+    app = WebPage(endpoint, server, bench, token=token, port=port, allowed=allowed)
     sys.stderr.write(
-        f"MCP server at {origin(host, listener)}{PATH}\nAuthorization: Bearer {token}\n"
+        f"MCP server at {here}{PATH}\nAuthorization: Bearer {token}\n"
+        f"web page (this link opens it once): {here}{app.login}\n"
     )
     sys.stderr.flush()
     config = uvicorn.Config(

@@ -95,6 +95,9 @@ CLIENT_ARGUMENTS = frozenset({"wait_for_previous"})
 class ToolsrvServer(MCPServer[None]):
     """An ``MCPServer`` that refuses misspelt arguments and tells errors in one line."""
 
+    runs: Runs
+    kept: EndedRuns
+    consents: RunConsents
     fault_folder: Path
     close_runs: Callable[[], Coroutine[Any, Any, None]]
     read_file: Callable[[str], list[ReadResourceContents] | None]
@@ -311,6 +314,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         subscriptions=bus,
     )
     server.describe, server.described_for = partial(_descriptions, bench), state
+    server.runs, server.kept, server.consents = runs, kept, consents
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close
 

@@ -1,6 +1,6 @@
 """Self-contained HTML page of a run: no network, no script but its own.
 
-``page`` is a run as it is; ``app`` is the view of an MCP host, which reads such pages while a run works.
+``page`` is a run as it is, ``picture`` its tree for another page; ``app`` is the view of an MCP host, which reads such pages while a run works.
 
 Texts come from models and APIs and are untrusted: all are escaped, none enters the script, and
 the Content-Security-Policy allows this very style and script and nothing more.
@@ -35,13 +35,7 @@ LIVE = frozenset({"queued", "working"})
 def page(run: ShownRun) -> str:
     """Return the page of a run, ended or not."""
     state = "live" if run.status in LIVE else "ended"
-    body = [
-        _header(run),
-        f'<main>\n<div id="canvas">{svg(run)}</div>',
-        '<aside id="panel" tabindex="-1" aria-live="polite" aria-label="Node">',
-        *(_detail(run, node) for node in run.nodes),
-        "</aside>\n</main>",
-    ]
+    body = [_header(run), f"<main>\n{_picture(run)}\n</main>"]
     script = _asset("page.js") + "mountTree();\n"
     return _document(f"{one_line(run.task, 80)} – toolsrv", state, body, script)
 
@@ -52,8 +46,26 @@ def app() -> str:
     return _document("toolsrv", "app", body, _asset("page.js") + _asset("app.js"))
 
 
+def picture(run: ShownRun) -> str:
+    """Return the tree of a run with its legend, tools and details, for a page with ``tree.css``.
+
+    ``mountTree`` of ``page.js`` makes it interactive.
+    """
+    return f'{_bar(run)}\n<div class="picture">{_picture(run)}</div>'
+
+
+def _picture(run: ShownRun) -> str:
+    parts = [
+        f'<div id="canvas">{svg(run)}</div>',
+        '<aside id="panel" tabindex="0" aria-live="polite" aria-label="Node">',
+        *(_detail(run, node) for node in run.nodes),
+        "</aside>",
+    ]
+    return "\n".join(parts)
+
+
 def _document(title: str, state: str, body: Iterable[str], script: str) -> str:
-    style = _asset("page.css")
+    style = _asset("page.css") + _asset("tree.css")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -78,22 +90,28 @@ def _header(run: ShownRun) -> str:
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in run.facts.items()
     )
+    return (
+        f"<header>\n<h1>{escape(run.task)}</h1>\n"
+        f'<p class="end">{status} <b>{escape(run.status.replace("_", " "))}</b> '
+        f"{escape(run.answer or run.reason)}</p>\n"
+        f"{_reason(run)}<dl class=facts>{facts}</dl>\n{_bar(run)}\n</header>"
+    )
+
+
+def _bar(run: ShownRun) -> str:
+    """Return the legend, the tools and the keys of a tree."""
     present = {shape_of(node) for node in run.nodes}
     legend = "".join(
         f"<li>{shape_svg(name)} {NAMES[name]}</li>" for name in NAMES if name in present
     )
     return (
-        f"<header>\n<h1>{escape(run.task)}</h1>\n"
-        f'<p class="end">{status} <b>{escape(run.status.replace("_", " "))}</b> '
-        f"{escape(run.answer or run.reason)}</p>\n"
-        f"{_reason(run)}<dl class=facts>{facts}</dl>\n"
         f'<div class="bar"><ul class="legend">{legend}<li><span class="thick"></span> answer path</li>'
         '<li><span class="dashed"></span> pruned</li></ul>'
         '<span class="tools"><button id="path" aria-pressed="false">Answer path only</button>'
         '<button id="less" aria-label="Smaller">−</button>'
         '<button id="fit">Fit</button><button id="more" aria-label="Larger">+</button></span></div>\n'
         '<p class="keys">Arrow keys move, Enter opens a node, Escape goes back to the tree, '
-        "Home and End jump to the task and to the answer.</p>\n</header>"
+        "Home and End jump to the task and to the answer.</p>"
     )
 
 
@@ -113,7 +131,8 @@ def _detail(run: ShownRun, node: ShownNode) -> str:
         ("Source", node.source),
     )
     if node.kind == "root":
-        rows = (("Task", run.task), ("Answer", run.answer), ("Why it ended so", run.reason))
+        why = "What it does now" if run.status in LIVE else "Why it ended so"
+        rows = (("Task", run.task), ("Answer", run.answer), (why, run.reason))
     told = "".join(
         f"<dt>{name}</dt><dd><pre>{escape(_capped(text))}</pre></dd>" for name, text in rows if text
     )
