@@ -78,7 +78,7 @@ async def search(request: Request) -> Response:
 def _places(site: Site) -> dict[str, Any]:
     store = site.bench.registry().store
     return {
-        "categories": sorted(store.categories()),
+        "categories": sorted(store.names.categories()),
         "catalogs": [one.name for one in store.catalogs() if one.enabled],
     }
 

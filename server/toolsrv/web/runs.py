@@ -64,7 +64,7 @@ async def listing(request: Request) -> Response:
     found = await site.kept.recent(SEARCHED, words)
     if status:
         found = [one for one in found if one.status == status]
-    categories = await in_thread(lambda: sorted(site.bench.registry().store.categories()))
+    categories = await in_thread(lambda: sorted(site.bench.registry().store.names.categories()))
     return show(
         request,
         "runs.html",

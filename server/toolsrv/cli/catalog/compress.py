@@ -20,7 +20,7 @@ from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
     from toolsrv.calls.example_responses import ExampleResponses
-    from toolsrv.settings import Settings
+    from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api, Catalog
     from toolsrv_registry.storage.response_schemas import MadeSchema
     from toolsrv_registry.storage.store import Store
@@ -138,7 +138,7 @@ def compress(
     if undo:
         _undo(store, name, chosen, dry_run=dry_run, as_json=as_json)
         return
-    how = _provenance(bench.settings)
+    how = _provenance(bench)
     with open_examples(bench.settings.data_dir, file.expanduser() if file else None) as examples:
         plan = _plan(store, store.catalog(name), chosen, examples, how, replace=replace)
     tasks = plan.tasks[:limit]
@@ -153,12 +153,12 @@ def compress(
     _report(name, how, plan, made, failed, len(plan.tasks) - len(tasks), as_json=as_json)
 
 
-def _provenance(settings: Settings) -> _Provenance:
+def _provenance(bench: Workbench) -> _Provenance:
     from toolsrv import __version__
     from toolsrv_runtime.calls.key_selection import prompt_digest
 
-    name, identity = evaluation.identity(settings)
-    return _Provenance(name, identity, prompt_digest(), __version__, settings.seed)
+    name, identity = evaluation.identity(bench.settings)
+    return _Provenance(name, identity, prompt_digest(), __version__, bench.options().seed)
 
 
 def _plan(

@@ -74,7 +74,7 @@ def eval_compress(
             f"none of {pluralize(len(found), 'example')} has a published schema here",
             hint="import ToolBench's catalog first: toolsrv catalog pull toolbench",
         )
-    seed = bench.settings.seed
+    seed = bench.options().seed
     pairs = draw(every, limit, seed=seed, key=lambda one: one.api.id)
     name, identity = evaluation.identity(bench.settings)
     cell = Cell(name, identity, "compress")
