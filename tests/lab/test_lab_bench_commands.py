@@ -226,8 +226,8 @@ def test_a_plot_needs_no_more_than_what_draws_it(tmp_path: Path) -> None:
     ("command", "sign"),
     [
         (["server", "--runs", "50"], "run 2"),
-        (["search", "--runs", "50"], "run 2"),
-        (["engine", "--runs", "1", "--no-replay"], "task 2"),
+        pytest.param(["search", "--runs", "50"], "run 2", marks=pytest.mark.nightly),
+        pytest.param(["engine", "--runs", "1", "--no-replay"], "task 2", marks=pytest.mark.nightly),
     ],
     ids=["server", "search", "engine"],
 )

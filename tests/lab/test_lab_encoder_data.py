@@ -37,6 +37,7 @@ def query(text: str, *needs: tuple[str, str]) -> Query:
     return Query(query_id="", query=text, relevant=relevant, needs=words if all(words) else ())
 
 
+@pytest.mark.nightly
 def test_nothing_held_out_is_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = [api(f"Data/tool{at}/get", "gets it") for at in range(200)]
     operations = [api(f"service/doc{at}.json/GET /it", "gets it") for at in range(400)]

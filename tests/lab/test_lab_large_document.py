@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 import yaml
 
 from toolsrv_catalogs.importer import ImportResult, read_catalog
@@ -38,6 +39,7 @@ def test_yaml_and_json_of_one_document_are_one_catalog(tmp_path: Path) -> None:
     assert read_catalog(path).catalog.apis == reading.catalog.apis
 
 
+@pytest.mark.nightly
 def test_time_grows_with_the_document_and_not_faster(tmp_path: Path) -> None:
     _read(tmp_path / "warm.json", 40)
     _, small = _read(tmp_path / "small.json", 400)

@@ -143,7 +143,7 @@ def kinds(outcome: Outcome) -> list[str]:
     return [one.kind for one in outcome.evidence]
 
 
-@pytest.mark.parametrize("status", [404, 422])
+@pytest.mark.parametrize("status", [404, pytest.param(422, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("task", "options"),
     [

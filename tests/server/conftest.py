@@ -30,6 +30,23 @@ TOOLSRV = [sys.executable, "-m", "toolsrv"]
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
 
+MATRIX = "test_server_mcp.py"
+"""The file whose tests run over each transport in each era at every commit."""
+PAIRS = {("memory", "auto"), ("stdio", "legacy"), ("http", "auto")}
+"""Those of a commit elsewhere; the others run at night."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the rest of the matrix of transports and eras to the nightly gate."""
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if call is None or item.path.parent != HERE or item.path.name == MATRIX:
+            continue
+        pair = (call.params.get("transport"), call.params.get("era"))
+        if None not in pair and pair not in PAIRS:
+            item.add_marker(pytest.mark.nightly)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from toolsrv.settings import Settings, load
+from toolsrv.settings import CommandSettings, load
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.contract.models import (
     Completion,
@@ -98,7 +98,7 @@ def _first_call(prompt: str) -> str:
     return reply("look it up", name[1], {})
 
 
-def scripted_bench(settings: Settings) -> Workbench:
+def scripted_bench(settings: CommandSettings) -> Workbench:
     """Return a workbench with the scripted model."""
     profile = Profile(name="toolllama-2", format="toolllama", context=8192)
 

@@ -56,7 +56,10 @@ def test_a_yes_makes_the_call_that_was_shown(host: Any, solve: tuple[str, ...]) 
     assert "allowed: POST" in one.said
 
 
-@pytest.mark.parametrize("typed", ["n\n", "\n", "yess\n", "\x04"])
+@pytest.mark.parametrize(
+    "typed",
+    ["\x04", "yess\n", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("n\n", "\n"))],
+)
 def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> None:
     with terminal(*solve) as one:
         one.read_until(QUESTION)

@@ -156,7 +156,9 @@ def test_graph_files_deleted_under_a_running_server_never_end_it(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("names", [("one", "two"), ("same", "same")])
+@pytest.mark.parametrize(
+    "names", [("same", "same"), pytest.param(("one", "two"), marks=pytest.mark.nightly)]
+)
 def test_two_imports_at_once_both_end_well(
     ready_dir: Path, tmp_path: Path, names: tuple[str, str]
 ) -> None:

@@ -67,7 +67,9 @@ def test_a_signal_in_the_middle_of_a_decode_ends_a_solve(
     assert "Ctrl-C" not in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.nightly)]
+)
 def test_a_conversion_or_benchmark_that_a_signal_ends_leaves_nothing(
     tmp_path: Path, slow_model: Path, number: signal.Signals
 ) -> None:
