@@ -95,5 +95,5 @@ def test_each_nasty_text_in_each_parameter_is_answered(
         for text in _NASTY:
             start = time.process_time()
             status, _ = _request(warm, api, {**required, parameter.name: text})
-            assert time.process_time() - start < 1, (parameter.name, text)
+            assert time.process_time() - start < 10, (parameter.name, text)  # one that never ends
             assert status in {200, 404, 422}, (parameter.name, text, caplog.text)
