@@ -43,13 +43,14 @@ async def remove_key(request: Request) -> Response:
 async def settings(request: Request) -> Response:
     """Show each setting of this server with its value and its origin."""
     used = site_of(request).bench.settings
+    values = used.model_dump(mode="json", include=set(Settings.model_fields))
     rows = [
         {
             "name": name,
-            "value": "" if value is None else plain(str(value)),
+            "value": "" if values[name] is None else plain(str(values[name])),
             "origin": used.origin(name) or "default",
-            "meaning": Settings.model_fields[name].description or "",
+            "meaning": field.description or "",
         }
-        for name, value in used.model_dump(mode="json").items()
+        for name, field in Settings.model_fields.items()
     ]
     return show(request, "settings.html", "/settings", rows=rows)
