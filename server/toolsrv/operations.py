@@ -6,6 +6,7 @@ the same through every door. They return typed data; they print nothing and know
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +18,16 @@ from toolsrv.calls.files import save
 from toolsrv.calls.uploads import add_files, anywhere, with_files, within
 from toolsrv.model_loading import check_model
 from toolsrv.plain import clean_task, plain
-from toolsrv.runs.queue import new_run_id
+from toolsrv.runs.journal import open_journal, open_runs
+from toolsrv.runs.queue import Journal, new_run_id
 from toolsrv.runs.records import RunRecord, continued_task, earlier_runs
-from toolsrv.runs.store import RunStore, keep_run
+from toolsrv.runs.store import keep_run
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail, api_view
 from toolsrv.views.search import SearchView, search_view
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.result import CallResult, declined_result
+from toolsrv_runtime.outcome import NoteEvent
 
 if TYPE_CHECKING:  # httpx, numpy and the model's libraries come along
     from toolsrv.workbench import Workbench
@@ -231,7 +234,7 @@ def prepare(
     options = bench.options(**given)
     if not (answer_to or continues):
         return task, options
-    with RunStore.open_to_read(bench.settings.data_dir) as store:
+    with open_runs(bench.settings.data_dir) as store:
         if answer_to:
             record = store.get(answer_to)
             task = continued_task(record, task)
@@ -242,12 +245,52 @@ def prepare(
     return task, options
 
 
-def keep(bench: Workbench, outcome: Outcome) -> Outcome:
-    """Keep a run on disk and return its outcome with its ``run_id``. Blocks.
+async def solve_and_keep(
+    bench: Workbench,
+    task: str,
+    options: SolveOptions,
+    *,
+    places: asyncio.Semaphore,
+    on_event: Callable[[Event], None],
+    stop: Stop,
+    confirm: AskConsent | None = None,
+    ask_value: AskValue | None = None,
+) -> Outcome:
+    """Solve a task once ``places`` has one free, and keep the run, whatever ends this process.
+
+    Raises as ``solve`` does; nothing is kept then. What is cancelled is kept as interrupted.
+    """
+    run_id = new_run_id()
+
+    def report(why: str) -> None:
+        on_event(NoteEvent(seconds=0.0, text=f"warning: {why}"))
+
+    journal = open_journal(bench.settings, run_id, task, options, report)
+
+    def listen(event: Event) -> None:
+        journal.add(event)
+        on_event(event)
+
+    try:
+        async with places:
+            outcome = await solve(
+                bench, task, options, on_event=listen, stop=stop,
+                confirm=confirm, ask_value=ask_value,
+            )  # fmt: skip
+        return await in_thread(lambda: _kept(bench, outcome, run_id, journal))
+    except Exception:
+        journal.discard()
+        raise
+    finally:
+        journal.leave()
+
+
+def _kept(bench: Workbench, outcome: Outcome, run_id: str, journal: Journal) -> Outcome:
+    """Keep a run in place of its journal and return its outcome with its ``run_id``. Blocks.
 
     What prevents it never loses the answer: it is the last of ``notes`` then.
     """
-    settings, run_id = bench.settings, new_run_id()
+    settings = bench.settings
     if not settings.keep_runs:
         return outcome
     kept = outcome.model_copy(update={"run_id": run_id})
@@ -255,4 +298,5 @@ def keep(bench: Workbench, outcome: Outcome) -> Outcome:
     if warning := keep_run(settings.data_dir, record, settings.keep_runs):
         notes = (*outcome.notes, f"warning: {warning}")
         return outcome.model_copy(update={"notes": notes})
+    journal.discard()
     return kept

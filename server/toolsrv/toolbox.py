@@ -302,17 +302,16 @@ class AsyncToolbox(_Base):
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._solves[ended] = stop
         try:
-            async with self._places:
-                outcome = await operations.solve(
-                    self._workbench,
-                    text,
-                    options,
-                    on_event=on_event,
-                    stop=stop,
-                    confirm=confirm,
-                    ask_value=ask_value,
-                )
-            return await in_thread(lambda: operations.keep(self._workbench, outcome))
+            return await operations.solve_and_keep(
+                self._workbench,
+                text,
+                options,
+                places=self._places,
+                on_event=on_event,
+                stop=stop,
+                confirm=confirm,
+                ask_value=ask_value,
+            )
         finally:
             del self._solves[ended]
             ended.set_result(None)

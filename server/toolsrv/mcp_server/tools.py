@@ -40,7 +40,7 @@ from toolsrv.runs.records import continued_task
 from toolsrv.threads import in_thread
 from toolsrv.trees.shown import shown_record
 from toolsrv.views.apis import RESPONSE_LIMIT, CallView, DescribeView, Detail, MissingView
-from toolsrv.views.runs import RunView, record_view
+from toolsrv.views.runs import RunView, continue_step, record_view
 from toolsrv.views.search import SearchView
 from toolsrv_registry.errors import BusyError, NotFoundError
 from toolsrv_runtime.calls.result import CallResult, declined_result
@@ -286,6 +286,8 @@ class Tools:
         run = self._following.begin(ctx, task, how)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:
+            if not (run.event_count or continues):
+                run.interrupted = await self._kept.interrupted(run.task)
             return await self._following.follow(ctx, run, seconds)
         except asyncio.CancelledError:  # the client took the request back
             self._runs.cancel(run.id)
@@ -315,7 +317,8 @@ class Tools:
             response = self._kept.response(run_id, node, offset, SHOWN_CHARACTERS)
             return success(node_part(await self._opened(Progress(ctx), response)))
         record = await self._opened(Progress(ctx), self._kept.record(run_id))
-        told = success(tree_part(shown_record(record), offset))
+        step = continue_step(record) if record.status == "interrupted" else ""
+        told = success(tree_part(shown_record(record), offset, step))
         told.content.append(run_link(record.id))
         return told
 

@@ -19,7 +19,10 @@ from toolsrv_runtime.outcome import Evidence, Outcome
 
 
 class RunRecord(BaseModel):
-    """One finished run. ``outcome`` is None when it failed or was stopped before it began."""
+    """One finished run. ``outcome`` is None when it failed or was stopped before it began.
+
+    ``interrupted``: its process ended first, and ``outcome`` is what it had found until then.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -179,8 +182,9 @@ def _earlier(record: RunRecord) -> EarlierRun:
     if outcome is None:
         return EarlierRun(record.task, "", run_id=record.id)
     calls = tuple(
-        EarlierCall(one.api_id, one.function, one.arguments, one.response)
+        EarlierCall(one.api_id, one.function, one.arguments, one.response, one.status, one.source)
         for one in outcome.evidence
         if one.ok
     )
-    return EarlierRun(record.task, outcome.answer, calls, record.id)
+    interrupted = record.status == "interrupted"
+    return EarlierRun(record.task, outcome.answer, calls, record.id, interrupted)
