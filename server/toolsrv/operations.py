@@ -63,10 +63,12 @@ def search(
     include_dead: bool = False,
     callable_only: bool = False,
     without_vectors: str = "",
+    without_matcher: str = "",
 ) -> SearchView:
     """Return the APIs that fit a text, best first, with what each has for a call now. Blocks.
 
-    ``without_vectors``: see ``Workbench.search``.
+    ``without_vectors``: see ``Workbench.search``. ``without_matcher``: a reason to leave the matcher
+    out, which becomes a note.
 
     Raises:
         UsageError: the text is empty, ``limit`` or ``offset`` is out of range, or the catalog is
@@ -88,9 +90,13 @@ def search(
         catalog=catalog,
         include_dead=include_dead,
         without_vectors=without_vectors,
+        without_matcher=bool(without_matcher),
         callable_only=callable_only,
     )
-    return search_view(result, detail, bench.readiness([hit.api for hit in result.hits]))
+    view = search_view(result, detail, bench.readiness([hit.api for hit in result.hits]))
+    if not without_matcher or result.degraded:
+        return view
+    return view.model_copy(update={"notes": (*view.notes, without_matcher)})
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:

@@ -105,6 +105,18 @@ async def test_so_many_runs_work_at_once_as_there_are_places() -> None:
     assert (work.order, work.most) == (["a", "b", "c", "d"], 2)
 
 
+async def test_twenty_runs_wait_in_line_and_each_knows_its_place() -> None:
+    work = Work()
+    runs = Runs(work, parallel=4)
+    started = [runs.start(str(number), OPTIONS) for number in range(24)]
+    await until(started[3], lambda: started[3].status == "working")
+    assert [runs.position(run) for run in started] == [0] * 4 + list(range(1, 21))
+    for number in range(24):
+        work.door(str(number)).set()
+    assert await started[-1].wait(5)
+    assert (work.most, work.order) == (4, [str(number) for number in range(24)])
+
+
 async def test_handles_cannot_be_guessed_and_unknown_ones_are_told() -> None:
     runs = Runs(Work())
     one, two = runs.start("a", OPTIONS), runs.start("b", OPTIONS)

@@ -1,6 +1,6 @@
 """``toolsrv bench server``: time to first answer and memory of a ``toolsrv serve`` process.
 
-``ServerProcess`` exchanges JSON lines on its pipes.
+``ServerProcess`` exchanges JSON lines on its pipes. What a server bears is in ``server_load``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -78,9 +79,14 @@ class ServerProcess:
         """Return the seconds since the process was started."""
         return time.perf_counter() - self._started
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def memory(self) -> Memory:
         """Return the process's memory."""
-        return memory(self._process.pid)
+        return memory(self.pid)
 
     def open(self) -> None:
         """Do the era's opening: a request, and in the older era a notification.
@@ -206,16 +212,79 @@ _MEMORY = {
 Values = collections.defaultdict[str, list[float | None]]
 
 
-@click.command(epilog=example("toolsrv bench server --runs 3"))
-@click.option(
-    "--runs", type=click.IntRange(1, 100), default=5, show_default=True, help="Repetitions."
+PARTS = ("start", "load", "queue", "endurance")
+
+
+@click.command(
+    epilog=example("toolsrv bench server --runs 3", "toolsrv bench server --part load --seconds 10")
 )
+@click.option(
+    "--part", "parts", type=click.Choice(PARTS), multiple=True, default=("start",),
+    show_default=True,
+    help="What is measured: cold starts on stdio, searches of many HTTP sessions at one, two and "
+    "four times a rate, 24 solves at once, or calls and solves in a row. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--runs", type=click.IntRange(1, 100), default=5, show_default=True,
+    help="Repetitions of the start.",
+)  # fmt: skip
+@click.option(
+    "--rate", type=click.FloatRange(0.1, 10_000), default=40.0, show_default=True,
+    help="Searches a second of the load.",
+)  # fmt: skip
+@click.option(
+    "--sessions", type=click.IntRange(1, 1_000), default=200, show_default=True,
+    help="Sessions of the load.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(0.1, 86_400), default=30.0, show_default=True,
+    help="How long each rate of the load is offered.",
+)  # fmt: skip
+@click.option(
+    "--calls", type=click.IntRange(0, 10_000_000), default=20_000, show_default=True,
+    help="Calls of the endurance.",
+)  # fmt: skip
+@click.option(
+    "--solves", type=click.IntRange(0, 1_000_000), default=500, show_default=True,
+    help="Solves of the endurance.",
+)  # fmt: skip
 @json_option
-def server(runs: int, as_json: bool) -> None:
-    """Start cold servers on stdio: time to each answer in both eras, and memory."""
-    report = measure(runs)
+def server(
+    parts: tuple[str, ...],
+    runs: int,
+    rate: float,
+    sessions: int,
+    seconds: float,
+    calls: int,
+    solves: int,
+    as_json: bool,
+) -> None:
+    """Measure servers: cold starts in both eras and memory, or what one bears (--part)."""
+    from toolsrv_lab.bench import server_load  # noqa: PLC0415 - it imports this module
+    from toolsrv_lab.bench.world import LoadPlan  # noqa: PLC0415 - only for a load
+
+    report = measure(runs) if "start" in parts else Report(bench="server", options={}, figures={})
+    options: dict[str, Any] = {
+        "load": {"rate": rate, "sessions": sessions, "seconds": seconds},
+        "endurance": {"calls": calls, "solves": solves},
+    }
+    measures: dict[str, Callable[[Path], tuple[dict[str, Figure], dict[str, Any]]]] = {
+        "load": lambda folder: server_load.load_figures(
+            folder, LoadPlan(rate, seconds, sessions, 0)
+        ),
+        "queue": server_load.queue_figures,
+        "endurance": lambda folder: server_load.endurance_figures(folder, calls, solves),
+    }
+    for part in (one for one in PARTS if one in parts and one in measures):
+        with scratch_folder() as folder:
+            figures, details = measures[part](folder)
+        report.figures.update(figures)
+        report.details[part] = details
+        report.options.update(options.get(part, {}))
     emit(report, as_json=as_json)
     if not as_json:
+        for offered, errors in report.details.get("load", {}).items():
+            report_progress(f"errors at {offered}: {errors or 'none'}")
         emit_machine(report)
 
 

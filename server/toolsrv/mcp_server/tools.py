@@ -33,6 +33,7 @@ from toolsrv.mcp_server.notifications import ANSWER_S, Progress
 from toolsrv.mcp_server.resources import EndedRuns
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_pages import RunsView, ShowView, node_part, runs_view, tree_part
+from toolsrv.mcp_server.search_places import SearchPlaces
 from toolsrv.mcp_server.tasks_extension import TaskTool, serving_task
 from toolsrv.plain import plain
 from toolsrv.runs.queue import Runs, new_run_id
@@ -118,6 +119,7 @@ class Tools:
         self.responses = CallResponses()
         self._following = RunFollower(runs, consents, clients, self.files)
         self._consents = CallConsents()
+        self._places = SearchPlaces()
         self._late = PendingCalls()
 
     def on_last_line(self) -> None:
@@ -148,7 +150,7 @@ class Tools:
         """Search."""
         progress = Progress(ctx)
 
-        def search(without_vectors: str = "") -> SearchView:
+        def search(without_vectors: str = "", without_matcher: str = "") -> SearchView:
             return operations.search(
                 self._bench,
                 query,
@@ -161,10 +163,15 @@ class Tools:
                 include_dead=include_dead,
                 callable_only=callable_only,
                 without_vectors=without_vectors,
+                without_matcher=without_matcher,
             )
 
+        async def in_turn() -> SearchView:
+            async with self._places.place() as haste:
+                return await in_thread(lambda: search(without_matcher=haste))
+
         try:
-            view = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
+            view = await progress.during(in_turn(), "opening the catalog", self.meaning_s)
         except TimeoutError:
             loading = f"the search index is being made ready: words only; {self._later()}"
             by_words = in_thread(lambda: search(loading))

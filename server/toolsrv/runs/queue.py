@@ -44,7 +44,7 @@ EndCallback = Callable[["Run"], Awaitable[None]]
 OpenJournal = Callable[["Run"], "Journal"]
 
 PARALLEL = 4
-MAX_LIVE = 16
+MAX_LIVE = 32
 MAX_KEPT = 64
 MAX_EVENTS = 500
 KEEP_S = 3600.0
