@@ -123,10 +123,10 @@ def handles(pid: int) -> int | None:
     """Return the open file handles of a process of ours, None where they cannot be counted."""
     try:
         process = psutil.Process(pid)
-        count = process.num_handles() if sys.platform == "win32" else process.num_fds()
+        counted = getattr(process, "num_handles" if sys.platform == "win32" else "num_fds")
+        return int(counted())
     except (psutil.Error, OSError):
         return None
-    return int(count)
 
 
 def machine() -> dict[str, str | int | float]:

@@ -87,8 +87,9 @@ class RunJournal:
         with self._reported():
             if made is not None:
                 key = call_of(made)
-                known, self._written = key in self._written, self._written | {key}
-                line["evidence"] = made.model_dump() | ({"response": None} if known else {})
+                known = {"response": None} if key in self._written else {}
+                line["evidence"] = made.model_dump() | known
+                self._written.add(key)
             content = _encoded(line)
             if made is not None and len(content) > MOST_RESPONSE:
                 whole = response_text(made)
@@ -98,6 +99,7 @@ class RunJournal:
 
     def discard(self) -> None:
         """Remove the file: the run is kept, or there is nothing to keep. Idempotent."""
+        self._close()
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
@@ -105,14 +107,17 @@ class RunJournal:
 
     def leave(self) -> None:
         """Let the file go as it is: whoever looks for runs next keeps it. Idempotent."""
-        file, self._file = self._file, None
+        self._close()
         lock, self._lock = self._lock, None
-        with contextlib.suppress(OSError):
-            if file is not None:
-                file.close()
         if lock is not None:
             with contextlib.suppress(OSError):
                 lock.release()
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        with contextlib.suppress(OSError):
+            if file is not None:
+                file.close()
 
     def _write(self, line: bytes) -> None:
         """Write a whole line, or raise."""
@@ -129,10 +134,7 @@ class RunJournal:
         try:
             yield
         except (OSError, ValueError, OverflowError, RecursionError) as error:
-            file, self._file = self._file, None
-            with contextlib.suppress(OSError):
-                if file is not None:
-                    file.close()
+            self._close()
             why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
             self._report(f"the run would be lost if this process were killed: {why}")
 
