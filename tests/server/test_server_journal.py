@@ -227,6 +227,34 @@ def test_a_solve_of_a_program_that_is_killed_is_kept(
     assert earlier.calls[0].response["capital"] == "Lima"
 
 
+def _no_room() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_a_server_on_a_full_disk_answers_and_says_once_that_a_run_could_be_lost(
+    ready_dir: Path,
+) -> None:
+    assert ready_dir.is_dir()
+    call = {"name": "solve_task", "arguments": {"task": CALL, "wait_s": 100}}
+    lines = (HELLO, {"method": "notifications/initialized"},
+             {"id": 9, "method": "tools/call", "params": call})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, SCRIPTED, "stdio"],
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in lines),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+        preexec_fn=_no_room,
+    )
+    answers = {one["id"]: one for one in map(json.loads, done.stdout.splitlines()) if "id" in one}
+    assert answers[9]["result"]["structuredContent"]["status"] == "answered"
+    assert done.stderr.count("would be lost") == 1
+    assert "Traceback" not in done.stderr
+    assert keep_interrupted(ready_dir) == 0  # nothing of it could be written
+    assert list((ready_dir / JOURNALS).iterdir()) == []
+
+
 EVENTS: tuple[out.Event, ...] = (
     out.CandidatesEvent(seconds=0.1, api_ids=("C/t/a", "C/t/b"), scores=(1.0, 0.5)),
     out.ThoughtEvent(seconds=0.2, node=3, parent=0, depth=1, text="odd \ud83d thought"),
