@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.bench.report import Figure, figure, handles, percentile, report_progress
-from toolsrv_lab.bench.server import NEW_ERA, OLD_ERA, ServerProcess
+from toolsrv_lab.bench.stdio_server import NEW_ERA, OLD_ERA, ServerProcess
 from toolsrv_lab.bench.texts import TASKS, queries
 from toolsrv_lab.bench.world import HttpProcess, LoadPlan, LoadTally, run_load
 from toolsrv_registry.errors import DataError
@@ -137,6 +136,8 @@ def load_figures(folder: Path, plan: LoadPlan) -> tuple[Figures, dict[str, Any]]
 
 
 async def _searches(process: SessionServer, sessions: int) -> Searches:
+    from toolsrv_catalogs.offline import load_offline_catalog  # noqa: PLC0415 - heavy
+
     ids = [await process.open_session() for _ in range(sessions)]
     return Searches(process, ids, queries(load_offline_catalog().apis, _QUERIES, 0))
 
