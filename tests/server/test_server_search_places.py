@@ -11,6 +11,7 @@ from toolsrv import operations
 from toolsrv.mcp_server.search_places import BUSY, PATIENCE_S, SearchPlaces
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
+from toolsrv_lab.bench.server_load import HASTY
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,10 @@ async def test_a_search_that_waited_or_that_many_wait_for_is_in_haste() -> None:
     hastes, _ = await searches(12, 0.0)
     assert BUSY in hastes[2:6]
     assert hastes[-1] == ""
+
+
+def test_the_benchmark_recognises_a_search_in_haste() -> None:
+    assert HASTY.decode() in BUSY
 
 
 async def test_a_place_is_free_again_after_a_fault_or_a_cancellation() -> None:

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from toolsrv_lab.bench.report import Figure, figure, handles, percentile, report_progress
+from toolsrv_lab.bench.report import Figure, figure, handles, percentile, report_progress, share
 from toolsrv_lab.bench.stdio_server import NEW_ERA, OLD_ERA, ServerProcess
 from toolsrv_lab.bench.texts import TASKS, queries
 from toolsrv_lab.bench.world import HttpProcess, LoadPlan, LoadTally, run_load
 from toolsrv_registry.errors import DataError
 
+HASTY = b"ordered by the ranker alone"
+"""In the notes of a search that left the matcher out, as the server is busy."""
 TIMES = (1, 2, 4)
 """The offered rates, as multiples of the one that is asked for."""
 WORKING, QUEUED = 4, 20
@@ -124,10 +126,10 @@ def load_figures(folder: Path, plan: LoadPlan) -> tuple[Figures, dict[str, Any]]
         for times in TIMES:
             offered = LoadPlan(plan.rate * times, plan.seconds, plan.connections, 0)
             report_progress(f"server: {offered.rate:g} searches/s for {offered.seconds:g} s")
-            used = process.cpu_seconds()
-            tally = asyncio.run(_run(process, requests, offered))
+            used, replies = process.cpu_seconds(), Replies()
+            tally = asyncio.run(_run(process, requests, offered, replies))
             used = process.cpu_seconds() - used
-            figures |= _tally_figures(f"{offered.rate:g}/s", times, tally, used)
+            figures |= _tally_figures(f"{offered.rate:g}/s", times, tally, used, replies)
             errors[f"{offered.rate:g}/s"] = dict(tally.errors)
             time.sleep(_SETTLE_S)
         memory = process.memory()
@@ -142,12 +144,14 @@ async def _searches(process: SessionServer, sessions: int) -> Searches:
     return Searches(process, ids, queries(load_offline_catalog().apis, _QUERIES, 0))
 
 
-async def _run(process: SessionServer, requests: Searches, plan: LoadPlan) -> LoadTally:
-    return await run_load(process.host, process.port, requests, plan, _wrong)
+async def _run(
+    process: SessionServer, requests: Searches, plan: LoadPlan, replies: Replies
+) -> LoadTally:
+    return await run_load(process.host, process.port, requests, plan, replies.check)
 
 
 def _search_all(process: SessionServer, requests: Searches, plan: LoadPlan) -> None:
-    tally = asyncio.run(_run(process, requests, plan))
+    tally = asyncio.run(_run(process, requests, plan, Replies()))
     if tally.errors:
         raise DataError(
             f"the server does not answer a search: {dict(tally.errors)}",
@@ -155,15 +159,25 @@ def _search_all(process: SessionServer, requests: Searches, plan: LoadPlan) -> N
         )
 
 
-def _wrong(status: int, body: bytes) -> str:
-    if status != 200:
-        return f"HTTP status {status}"
-    if b'"isError":true' in body:
-        return "a tool error"
-    return "" if b'"structuredContent":' in body else "no result"
+@dataclass(slots=True)
+class Replies:
+    """Replies that are looked through; ``hasty`` counts searches that left the matcher out."""
+
+    hasty: int = 0
+
+    def check(self, status: int, body: bytes) -> str:
+        """Return what is wrong with a reply, "" for nothing."""
+        if status != 200:
+            return f"HTTP status {status}"
+        if b'"isError":true' in body:
+            return "a tool error"
+        self.hasty += HASTY in body
+        return "" if b'"structuredContent":' in body else "no result"
 
 
-def _tally_figures(rate: str, times: int, tally: LoadTally, cpu_s: float) -> Figures:
+def _tally_figures(
+    rate: str, times: int, tally: LoadTally, cpu_s: float, replies: Replies
+) -> Figures:
     ordered = sorted(1000 * one for one in tally.latencies)
     found = {}
     for percent in (50, 95, 99):
@@ -171,11 +185,13 @@ def _tally_figures(rate: str, times: int, tally: LoadTally, cpu_s: float) -> Fig
         found[f"load_{times}x_p{percent}"] = figure(f"search at {rate}, p{percent}", "ms", value)
     answered = len(ordered) / tally.seconds if tally.seconds else None
     each = 1000 * cpu_s / len(ordered) if ordered and cpu_s else None
+    hasty = share(replies.hasty, len(ordered))
     return found | {
         f"load_{times}x_max": figure(f"search at {rate}, slowest", "ms", ordered[-1:]),
         f"load_{times}x_rate": figure(f"answered at {rate}", "1/s", [answered]),
         f"load_{times}x_errors": figure(f"errors at {rate}", "", [tally.errors.total()]),
         f"load_{times}x_cpu": figure(f"CPU of a search at {rate}", "ms", [each]),
+        f"load_{times}x_hasty": figure(f"without the matcher at {rate}", "%", [hasty]),
     }
 
 
