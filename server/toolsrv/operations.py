@@ -20,7 +20,7 @@ from toolsrv.model_loading import check_model
 from toolsrv.plain import clean_task, plain
 from toolsrv.runs.journal import open_journal, open_runs
 from toolsrv.runs.queue import Journal, new_run_id
-from toolsrv.runs.records import RunRecord, continued_task, earlier_runs
+from toolsrv.runs.records import RunRecord, continued_task, earlier_runs, interrupted_task
 from toolsrv.runs.store import keep_run
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail, api_view
@@ -228,14 +228,16 @@ def prepare(
     """Return the whole task of a solve and its options, as far as both are known without a model.
 
     ``given`` goes before the settings. ``answer_to`` is a kept run whose question ``task`` answers,
-    ``continues`` one whose answer and results are known to this one. Blocks.
+    ``continues`` one whose answer and results are known to this one; where that was interrupted and
+    no task is given, its own is solved. Blocks.
 
     Raises:
         UsageError: the task is empty or too long, or the run asks or found nothing.
         NotFoundError: no such run, or no such model.
         DataError: the model's file or the kept runs cannot be read.
     """
-    task = clean_task(task)
+    if task or not continues:
+        task = clean_task(task)
     check_model(bench.settings)  # before an index is built for nothing
     options = bench.options(**given)
     if not (answer_to or continues):
@@ -246,6 +248,7 @@ def prepare(
             task = continued_task(record, task)
             continues = continues or (record.outcome.continues if record.outcome else "")
         if continues:
+            task = task or interrupted_task(store.get(continues))
             earlier = earlier_runs(store.whole, continues)
             options = options.model_copy(update={"earlier": earlier})
     return task, options

@@ -277,7 +277,8 @@ class AsyncToolbox(_Base):
             max_seconds: for the solve; unset: the setting.
             max_calls: of APIs; unset: the setting.
             answer_to: ``run_id`` of a solve that ended as ``needs_input``; ``task`` is the answer.
-            continues: ``run_id`` of a solve whose answer and results this one knows.
+            continues: ``run_id`` of a solve whose answer and results this one knows; with an empty
+                task it goes on with that of an interrupted one.
             on_event: called with every event, on the event loop's thread.
             stop: set, from any thread, it ends the solve with what is known by then.
             confirm: asks a person for consent to a call that needs it; its time is not counted.

@@ -291,6 +291,37 @@ def begun(
     return written
 
 
+def test_an_interrupted_run_is_gone_on_with_by_its_id_alone(
+    ready_dir: Path, run: Callable[..., Result]
+) -> None:
+    assert ready_dir.is_dir()
+    task = "What is the capital of Peru?"
+    written = open_journal(settings(ready_dir), "run_1", task, SolveOptions(), print)
+    call = {
+        "api_id": "Data/country_facts/capital_city", "arguments": {"country": "Peru"},
+        "function": "capital_city_for_country_facts",
+    }  # fmt: skip
+    found = out.Evidence(
+        node=2, status=200, response={"country": "Peru", "capital": "Lima"}, kind="ok",
+        source="offline", seconds=0.1, used=False, **call,
+    )  # fmt: skip
+    written.add(out.ThoughtEvent(seconds=0.1, node=2, parent=0, depth=1, text=""))
+    written.add(
+        out.ObservationEvent(
+            seconds=0.2, node=2, depth=1, status=200, text="", source="offline", evidence=found
+        )
+    )
+    written.leave()
+    done = run("solve", "--continue", "run_1", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["task"], told["continues"], told["usage"]["calls"]) == (task, "run_1", 0)
+    assert "Lima" in told["answer"]
+    for words in (["--continue", told["run_id"]], []):
+        refused = run("solve", *words)
+        assert refused.exit_code == 2, refused.output
+
+
 def test_a_journal_holds_the_tree_the_evidence_and_the_cost_so_far(tmp_path: Path) -> None:
     begun(tmp_path).leave()
     with open_runs(tmp_path) as store:

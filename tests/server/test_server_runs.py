@@ -241,3 +241,50 @@ async def test_events_are_bounded_and_all_counted() -> None:
     assert len(run.events) == MAX_EVENTS
     assert run.event_count == MAX_EVENTS + 10
     assert run.events[0].seconds == 10
+
+
+class Written:
+    """A journal that notes what becomes of it."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.end = ""
+
+    def add(self, event: Event) -> None:
+        self.events.append(event.kind)
+
+    def discard(self) -> None:
+        self.end = self.end or "discarded"
+
+    def leave(self) -> None:
+        self.end = self.end or "left"
+
+
+async def test_a_journal_is_discarded_once_its_run_is_kept_and_left_where_it_is_not() -> None:
+    work, written = Work(), dict[str, Written]()
+
+    def journal(run: Run) -> Written:
+        return written.setdefault(run.task, Written())
+
+    async def on_end(run: Run) -> None:
+        if run.task != "unkept":
+            run.journal.discard()
+
+    runs = Runs(work, on_end=on_end, journal=journal, parallel=3)
+    started = [runs.start(task, OPTIONS) for task in ("kept", "unkept", "broken off", "dropped")]
+    await until(started[2], lambda: started[2].event_count == 1)
+    runs.cancel(started[3].id)
+    assert written["dropped"].end == "discarded"
+    for task in ("kept", "unkept"):
+        work.door(task).set()
+    assert await started[0].wait(5)
+    assert await started[1].wait(5)
+    await runs.close()  # the third goes on although it is asked to stop
+    assert started[2].status == "cancelled"
+    assert {task: one.end for task, one in written.items()} == {
+        "kept": "discarded",
+        "unkept": "left",
+        "broken off": "left",
+        "dropped": "discarded",
+    }
+    assert written["kept"].events == ["budget"]

@@ -176,7 +176,7 @@ def show_run(run: ShownRun, *, full: bool) -> None:
     if any(node.winning for node in run.nodes):
         note("* on the path of the answer; pruned: the search turned back")
     if run.status == "interrupted" and any(node.has_response and node.ok for node in run.nodes):
-        note(f'to go on: toolsrv solve --continue {run.name} "TASK"')
+        note(f"to go on: toolsrv solve --continue {run.name}")
     if not full and any(_is_cut(node) for node in run.nodes):
         kept = any(node.has_response for node in run.nodes)
         whole = f"; whole responses: toolsrv run response {run.name} NODE" if kept else ""

@@ -96,6 +96,20 @@ def continued_task(record: RunRecord, said: str) -> str:
     return clean_task(f"{record.task}\n{names}: {clean_task(said)}")
 
 
+def interrupted_task(record: RunRecord) -> str:
+    """Return the task of an interrupted run, for one that goes on with it as it is.
+
+    Raises:
+        UsageError: the run came to its end.
+    """
+    if record.status != "interrupted":
+        raise UsageError(
+            f"{record.id} ended as {record.status}, and there is no task to go on with",
+            hint="give a task beside it",
+        )
+    return record.task
+
+
 class ResponsePage(BaseModel):
     """A page of one call's response, in characters. ``next_offset`` is None on the last page.
 
