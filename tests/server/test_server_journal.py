@@ -412,6 +412,14 @@ def test_nothing_is_written_where_no_runs_are_kept(tmp_path: Path) -> None:
     assert not (tmp_path / JOURNALS).exists()
 
 
+def test_an_id_that_is_no_name_of_a_file_is_written_nowhere(tmp_path: Path) -> None:
+    said: list[str] = []
+    for run_id in ("../run_1", "", "run_1\n", "x" * 300):
+        begun(tmp_path, said, run_id=run_id).leave()
+    assert len(said) == 4
+    assert list(tmp_path.rglob("*")) == []
+
+
 @contextmanager
 def room(limit: int) -> Iterator[None]:
     """As on a full disk: no file can grow beyond ``limit``."""

@@ -39,6 +39,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """Of one journal; what follows is not written, and that is reported."""
 MOST_LINE = 4 * MOST_RESPONSE
 _SUFFIX = ".jsonl"
+_LOST = "the run would be lost if this process were killed: {}"
 
 
 class Header(BaseModel):
@@ -48,7 +49,7 @@ class Header(BaseModel):
 
     format: str
     version: int
-    run_id: str = Field(pattern=r"^run_[\w-]{1,200}$")
+    run_id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,200}$")
     task: str
     options: SolveOptions
     continues: str
@@ -136,7 +137,7 @@ class RunJournal:
         except (OSError, ValueError, OverflowError, RecursionError) as error:
             self._close()
             why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-            self._report(f"the run would be lost if this process were killed: {why}")
+            self._report(_LOST.format(why))
 
 
 def _encoded(line: dict[str, Any]) -> bytes:
@@ -154,17 +155,21 @@ def open_journal(
     """Begin the journal of a run; none where no runs are kept. ``report`` as of ``RunJournal``."""
     if not settings.keep_runs:
         return NoJournal()
-    header = Header(
-        format=FORMAT,
-        version=VERSION,
-        run_id=run_id,
-        task=wellformed.text(task),
-        options=options,
-        continues=options.earlier[-1].run_id if options.earlier else "",
-        model=str(settings.model or "the model that ships"),
-        toolsrv=toolsrv.__version__,
-        started=datetime.now(UTC),
-    )
+    try:
+        header = Header(
+            format=FORMAT,
+            version=VERSION,
+            run_id=run_id,
+            task=wellformed.text(task),
+            options=options,
+            continues=options.earlier[-1].run_id if options.earlier else "",
+            model=str(settings.model or "the model that ships"),
+            toolsrv=toolsrv.__version__,
+            started=datetime.now(UTC),
+        )
+    except ValidationError:  # an id that is no name of a file
+        report(_LOST.format(f"{run_id[:80]!r} is no id of a run"))
+        return NoJournal()
     return RunJournal(settings.data_dir, header, report)
 
 
