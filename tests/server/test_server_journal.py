@@ -297,13 +297,11 @@ def test_an_interrupted_run_is_gone_on_with_by_its_id_alone(
     assert ready_dir.is_dir()
     task = "What is the capital of Peru?"
     written = open_journal(settings(ready_dir), "run_1", task, SolveOptions(), print)
-    call = {
-        "api_id": "Data/country_facts/capital_city", "arguments": {"country": "Peru"},
-        "function": "capital_city_for_country_facts",
-    }  # fmt: skip
     found = out.Evidence(
-        node=2, status=200, response={"country": "Peru", "capital": "Lima"}, kind="ok",
-        source="offline", seconds=0.1, used=False, **call,
+        node=2, api_id="Data/country_facts/capital_city", arguments={"country": "Peru"},
+        function="capital_city_for_country_facts", status=200,
+        response={"country": "Peru", "capital": "Lima"}, kind="ok", source="offline", seconds=0.1,
+        used=False,
     )  # fmt: skip
     written.add(out.ThoughtEvent(seconds=0.1, node=2, parent=0, depth=1, text=""))
     written.add(
