@@ -34,7 +34,7 @@ async def searches(count: int, seconds: float) -> tuple[list[str], int]:
 
 
 async def test_no_more_work_at_once_than_there_are_places_and_few_have_their_time() -> None:
-    assert await searches(6, 0.0) == ([""] * 6, 2)
+    assert await searches(5, 0.0) == ([""] * 5, 2)
 
 
 async def test_a_search_that_waited_or_that_many_wait_for_is_in_haste() -> None:

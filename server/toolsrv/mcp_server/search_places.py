@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 
 from toolsrv_registry.host_resources import usable_cores
 
-PATIENCE_S = 0.1
+PATIENCE_S = 0.075
 """Seconds after which a search that waited for its place is in haste."""
-LINE = 2
+LINE = 1
 """Searches that wait for each place; where more do, nobody takes their time."""
 BUSY = (
     "ordered by the ranker alone, as the server is busy: search again for an order that the "
