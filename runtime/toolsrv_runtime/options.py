@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.outcome import Limits
+from toolsrv_runtime.outcome import Limits, Source
 from toolsrv_runtime.profiles import MAX_CANDIDATES, SORTED_NAMES
 
 KNOWN_LIMIT = 40_000
@@ -28,6 +28,8 @@ class EarlierCall:
     function: str
     arguments: dict[str, Any]
     response: Any
+    status: int = 200
+    source: Source = "live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,15 @@ class EarlierRun:
     """One run.
 
     ``answer`` may be partial or empty, ``calls`` are in the order in which they were made,
-    ``run_id`` is the name of whoever keeps it.
+    ``run_id`` is the name of whoever keeps it. ``interrupted``: it never came to its end, so that a
+    call it made is not made again by the run that goes on from it.
     """
 
     task: str
     answer: str
     calls: tuple[EarlierCall, ...] = ()
     run_id: str = ""
+    interrupted: bool = False
 
     @property
     def known(self) -> str:

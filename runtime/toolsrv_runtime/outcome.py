@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_runtime.contract.hints import GivenValue, Question
 
-Status = Literal["answered", "replied", "partial", "needs_input", "gave_up", "cancelled"]
+Status = Literal[
+    "answered", "replied", "partial", "needs_input", "gave_up", "cancelled", "interrupted"
+]
 Source = Literal["offline", "live", "recorded", "simulated"]
 NodeKind = Literal["root", "thought", "call", "answer", "give_up", "failed"]
 ClaimKind = Literal["number", "date", "time", "name", "identifier"]
@@ -193,7 +195,8 @@ class Outcome(_Frozen):
     that neither the task nor a result holds, and nobody gave it when asked or nobody could be asked
     (``questions``); ``answer`` as with ``partial``. ``gave_up``: the model chose to, or no API
     fits; ``answer`` as with ``partial``. ``cancelled``: stopped from outside; ``answer`` holds the
-    best partial answer. ``reason`` says in one line why it ended as it did, ``missing`` what of the
+    best partial answer. ``interrupted``: no solve ends so; a run whose process ended first is kept
+    so, with the calls that it had made. ``reason`` says in one line why it ended as it did, ``missing`` what of the
     task an answer leaves open, in the words of the task or of the model (all of it where nothing is
     known), or the request that a person declined. ``given`` are the values that a person gave on
     the way. ``supported`` and ``unsupported`` are the claims of the answer that were traced to a
@@ -308,7 +311,11 @@ class QuestionEvent(_Frozen):
 
 
 class ObservationEvent(_Frozen):
-    """An API answered (or failed to)."""
+    """An API answered (or failed to).
+
+    ``text`` is what the model reads of it; ``evidence`` is the call with its whole response, which
+    is no part of the event as JSON.
+    """
 
     kind: Literal["observation"] = "observation"
     seconds: float
@@ -317,6 +324,7 @@ class ObservationEvent(_Frozen):
     status: int
     text: str
     source: Source
+    evidence: Evidence | None = Field(default=None, exclude=True, repr=False)
 
 
 class BacktrackEvent(_Frozen):

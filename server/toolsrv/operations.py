@@ -6,6 +6,7 @@ the same through every door. They return typed data; they print nothing and know
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +18,16 @@ from toolsrv.calls.files import save
 from toolsrv.calls.uploads import add_files, anywhere, with_files, within
 from toolsrv.model_loading import check_model
 from toolsrv.plain import clean_task, plain
-from toolsrv.runs.queue import new_run_id
-from toolsrv.runs.records import RunRecord, continued_task, earlier_runs
-from toolsrv.runs.store import RunStore, keep_run
+from toolsrv.runs.journal import open_journal, open_runs
+from toolsrv.runs.queue import Journal, new_run_id
+from toolsrv.runs.records import RunRecord, continued_task, earlier_runs, interrupted_task
+from toolsrv.runs.store import keep_run
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import ApiView, Detail, api_view
 from toolsrv.views.search import SearchView, search_view
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.result import CallResult, declined_result
+from toolsrv_runtime.outcome import NoteEvent
 
 if TYPE_CHECKING:  # httpx, numpy and the model's libraries come along
     from toolsrv.workbench import Workbench
@@ -60,10 +63,12 @@ def search(
     include_dead: bool = False,
     callable_only: bool = False,
     without_vectors: str = "",
+    without_matcher: str = "",
 ) -> SearchView:
     """Return the APIs that fit a text, best first, with what each has for a call now. Blocks.
 
-    ``without_vectors``: see ``Workbench.search``.
+    ``without_vectors``: see ``Workbench.search``. ``without_matcher``: a reason to leave the matcher
+    out, which becomes a note.
 
     Raises:
         UsageError: the text is empty, ``limit`` or ``offset`` is out of range, or the catalog is
@@ -85,9 +90,13 @@ def search(
         catalog=catalog,
         include_dead=include_dead,
         without_vectors=without_vectors,
+        without_matcher=bool(without_matcher),
         callable_only=callable_only,
     )
-    return search_view(result, detail, bench.readiness([hit.api for hit in result.hits]))
+    view = search_view(result, detail, bench.readiness([hit.api for hit in result.hits]))
+    if not without_matcher or result.degraded:
+        return view
+    return view.model_copy(update={"notes": (*view.notes, without_matcher)})
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:
@@ -219,35 +228,78 @@ def prepare(
     """Return the whole task of a solve and its options, as far as both are known without a model.
 
     ``given`` goes before the settings. ``answer_to`` is a kept run whose question ``task`` answers,
-    ``continues`` one whose answer and results are known to this one. Blocks.
+    ``continues`` one whose answer and results are known to this one; where that was interrupted and
+    no task is given, its own is solved. Blocks.
 
     Raises:
         UsageError: the task is empty or too long, or the run asks or found nothing.
         NotFoundError: no such run, or no such model.
         DataError: the model's file or the kept runs cannot be read.
     """
-    task = clean_task(task)
+    if task or not continues:
+        task = clean_task(task)
     check_model(bench.settings)  # before an index is built for nothing
     options = bench.options(**given)
     if not (answer_to or continues):
         return task, options
-    with RunStore.open_to_read(bench.settings.data_dir) as store:
+    with open_runs(bench.settings.data_dir) as store:
         if answer_to:
             record = store.get(answer_to)
             task = continued_task(record, task)
             continues = continues or (record.outcome.continues if record.outcome else "")
         if continues:
+            task = task or interrupted_task(store.get(continues))
             earlier = earlier_runs(store.whole, continues)
             options = options.model_copy(update={"earlier": earlier})
     return task, options
 
 
-def keep(bench: Workbench, outcome: Outcome) -> Outcome:
-    """Keep a run on disk and return its outcome with its ``run_id``. Blocks.
+async def solve_and_keep(
+    bench: Workbench,
+    task: str,
+    options: SolveOptions,
+    *,
+    places: asyncio.Semaphore,
+    on_event: Callable[[Event], None],
+    stop: Stop,
+    confirm: AskConsent | None = None,
+    ask_value: AskValue | None = None,
+) -> Outcome:
+    """Solve a task once ``places`` has one free, and keep the run, whatever ends this process.
+
+    Raises as ``solve`` does; nothing is kept then. What is cancelled is kept as interrupted.
+    """
+    run_id = new_run_id()
+
+    def report(why: str) -> None:
+        on_event(NoteEvent(seconds=0.0, text=f"warning: {why}"))
+
+    journal = open_journal(bench.settings, run_id, task, options, report)
+
+    def listen(event: Event) -> None:
+        journal.add(event)
+        on_event(event)
+
+    try:
+        async with places:
+            outcome = await solve(
+                bench, task, options, on_event=listen, stop=stop,
+                confirm=confirm, ask_value=ask_value,
+            )  # fmt: skip
+        return await in_thread(lambda: _kept(bench, outcome, run_id, journal))
+    except Exception:
+        journal.discard()
+        raise
+    finally:
+        journal.leave()
+
+
+def _kept(bench: Workbench, outcome: Outcome, run_id: str, journal: Journal) -> Outcome:
+    """Keep a run in place of its journal and return its outcome with its ``run_id``. Blocks.
 
     What prevents it never loses the answer: it is the last of ``notes`` then.
     """
-    settings, run_id = bench.settings, new_run_id()
+    settings = bench.settings
     if not settings.keep_runs:
         return outcome
     kept = outcome.model_copy(update={"run_id": run_id})
@@ -255,4 +307,5 @@ def keep(bench: Workbench, outcome: Outcome) -> Outcome:
     if warning := keep_run(settings.data_dir, record, settings.keep_runs):
         notes = (*outcome.notes, f"warning: {warning}")
         return outcome.model_copy(update={"notes": notes})
+    journal.discard()
     return kept

@@ -1,13 +1,15 @@
 """Threads: blocking work beside the event loop, parts that are built once.
 
 ``in_thread`` uses daemon threads, because loading a model or building an index must never keep a
-process alive that its user or its client wants to end (an executor's threads would).
+process alive that its user or its client wants to end (an executor's threads would). Idle ones are
+used again: whoever starts a thread waits until it runs, and an event loop has no time for that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -18,7 +20,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
-    """Run ``work`` in a thread of its own and return its result, or raise what it raised.
+    """Run ``work`` in a thread that does nothing else, and return its result or raise its error.
 
     When the waiting task is cancelled the thread runs on and its result is dropped.
     """
@@ -43,8 +45,59 @@ async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
         with contextlib.suppress(RuntimeError):  # the loop may be gone: nobody waits any more
             loop.call_soon_threadsafe(finish, result, failure)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    _WORKERS.start(run, name)
     return await future
+
+
+IDLE_S = 10.0
+"""Seconds after which a thread without work ends."""
+MOST_IDLE = 8
+_Work = tuple[Callable[[], None], str]
+
+
+class Workers:
+    """Daemon threads, one for each work that is under way, used again for ``IDLE_S`` seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = 0
+        """Threads that wait for work, without those that work is on its way to."""
+        self._queue: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+
+    def start(self, work: Callable[[], None], name: str) -> None:
+        """Have work done at once, under the name; it must not raise."""
+        with self._lock:
+            waits = self._idle > 0
+            self._idle -= waits
+        if waits:
+            self._queue.put((work, name))
+        else:
+            threading.Thread(target=self._serve, args=(work, name), name=name, daemon=True).start()
+
+    def _serve(self, work: Callable[[], None], name: str) -> None:
+        found: _Work | None = (work, name)
+        while found is not None:
+            work, threading.current_thread().name = found
+            work()
+            del work, found  # nothing of it is held while the thread waits
+            found = self._next()
+
+    def _next(self) -> _Work | None:
+        """Wait for work; None when there was none for long, or enough threads wait."""
+        with self._lock:
+            if self._idle >= MOST_IDLE:
+                return None
+            self._idle += 1
+        with contextlib.suppress(queue.Empty):
+            return self._queue.get(timeout=IDLE_S)
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                return None
+        return self._queue.get()  # it is on its way
+
+
+_WORKERS = Workers()
 
 
 class Once(Generic[T]):

@@ -271,7 +271,8 @@ class AsyncToolbox(_Base):
         Args:
             task: the task in plain words.
             answer_to: ``run_id`` of a solve that ended as ``needs_input``; ``task`` is the answer.
-            continues: ``run_id`` of a solve whose answer and results this one knows.
+            continues: ``run_id`` of a solve whose answer and results this one knows; with an empty
+                task it goes on with that of an interrupted one.
             on_event: called with every event, on the event loop's thread.
             stop: set, from any thread, it ends the solve with what is known by then.
             confirm: asks a person for consent to a call that needs it; its time is not counted.
@@ -291,17 +292,16 @@ class AsyncToolbox(_Base):
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._solves[ended] = stop
         try:
-            async with self._places:
-                outcome = await operations.solve(
-                    self._workbench,
-                    text,
-                    chosen,
-                    on_event=on_event,
-                    stop=stop,
-                    confirm=confirm,
-                    ask_value=ask_value,
-                )
-            return await in_thread(lambda: operations.keep(self._workbench, outcome))
+            return await operations.solve_and_keep(
+                self._workbench,
+                text,
+                chosen,
+                places=self._places,
+                on_event=on_event,
+                stop=stop,
+                confirm=confirm,
+                ask_value=ask_value,
+            )
         finally:
             del self._solves[ended]
             ended.set_result(None)

@@ -206,6 +206,7 @@ class Workbench:
         catalog: str | None = None,
         include_dead: bool = False,
         without_vectors: str = "",
+        without_matcher: bool = False,
         callable_only: bool = False,
     ) -> SearchResult:
         """Return the APIs that fit a text, best first, in the order of a solve's candidates.
@@ -214,7 +215,7 @@ class Workbench:
         text that names an API in full. Of hits that fit equally well those come first that can be
         called now, then those with the better terms. ``callable_only`` leaves out all others, of
         the first ``CALLABLE_AMONG`` hits. ``without_vectors``: a reason to wait for neither index
-        nor encoder nor matcher; words answer.
+        nor encoder nor matcher; words answer. ``without_matcher``: the retriever's order stays.
 
         Raises:
             NotFoundError: No such category, tool or catalog.
@@ -236,8 +237,9 @@ class Workbench:
         )
         page = find(limit, offset=offset)
         if callable_only:
-            return self._callable(find, text, page, limit, offset, by_words=bool(without_vectors))
-        if page.named or offset >= MOST_RERANKED:
+            unread = bool(without_vectors) or without_matcher
+            return self._callable(find, text, page, limit, offset, by_words=unread)
+        if page.named or offset >= MOST_RERANKED or without_matcher:
             return page
         found = find(max(MOST_RERANKED, offset + limit))
         read = found.reading.text or text  # the matcher knows no misspelt words and one language

@@ -23,8 +23,8 @@ from toolsrv_lab.bench.report import (
     versions,
     wilson,
 )
-from toolsrv_lab.bench.server import NEW_ERA, OLD_ERA, Era, ServerProcess
 from toolsrv_lab.bench.solve import by_kind
+from toolsrv_lab.bench.stdio_server import NEW_ERA, OLD_ERA, Era, ServerProcess
 from toolsrv_lab.bench.texts import TASKS, queries
 from toolsrv_lab.solving import Verdict
 from toolsrv_registry.errors import DataError

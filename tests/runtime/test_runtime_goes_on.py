@@ -77,6 +77,25 @@ def test_what_was_called_before_is_offered_again_and_called(retriever: ApiRetrie
     assert (outcome.status, outcome.answer) == ("answered", "It is Tokyo.")
 
 
+def test_what_an_interrupted_run_had_called_is_not_called_again(retriever: ApiRetriever) -> None:
+    found = {"country": "Peru", "capital": "Lima, as it was found"}
+    call = EarlierCall(CAPITAL_API, CAPITAL, {"country": "Peru"}, found, 200, "offline")
+    for interrupted, calls in ((True, 1), (False, 2)):
+        before = EarlierRun("capitals", "", (call,), "run_before", interrupted=interrupted)
+        chat = model(more=[capital(), capital("Japan"), "done"], answer=["Lima and Tokyo."])
+        outcome = solve(Searched(retriever, SILENT), chat, "capitals", earlier=(before,))
+        assert outcome.usage.calls == calls
+        assert [one.arguments["country"] for one in outcome.evidence] == ["Peru", "Japan"]
+        assert (outcome.evidence[0].response == found) is interrupted
+
+
+def test_only_the_last_runs_of_a_chain_count_as_interrupted(retriever: ApiRetriever) -> None:
+    call = EarlierCall(CAPITAL_API, CAPITAL, {"country": "Peru"}, {"capital": "Lima"})
+    chain = (EarlierRun("capitals", "", (call,), "run_a", interrupted=True), PERU)
+    chat = model(more=[capital(), "done"], answer=["Lima."])
+    assert solve(Searched(retriever, SILENT), chat, "again", earlier=chain).usage.calls == 1
+
+
 def test_values_of_earlier_results_are_no_made_up_ones(retriever: ApiRetriever) -> None:
     chat = model(more=["done"], answer=["Lima, of Peru."])
     outcome = solve(Searched(retriever, SILENT), chat, "Say that again.", earlier=(PERU,))

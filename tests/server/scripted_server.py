@@ -1,9 +1,10 @@
 """A toolsrv server whose model is scripted: ``scripted_server.py stdio|http``.
 
-Everything else is real. The task chooses the script: one that says SLOW makes every reply take a
-minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first, one that says
-WRITE with a word calls the API ``write`` with it. Asked whether an answer is right, the model
-rejects that of a task that says DOUBTFUL.
+Everything else is real. The task chooses the script: one that says SLOW, and not QUICK, makes every
+reply take a minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first, one
+that says CALL with a function and its arguments calls that first, one that says WRITE with a word
+calls the API ``write`` with it. Asked whether an answer is right, the model rejects that of a task
+that says DOUBTFUL.
 """
 
 from __future__ import annotations
@@ -65,10 +66,13 @@ class TaskEngine:
     ) -> Completion:
         """Reply from the script that the task names."""
         text = "".join(piece.text for piece in prompt)
-        engine = self._slow if "SLOW" in text else self._fast
+        slow = "SLOW" in text and "QUICK" not in text
+        engine = self._slow if slow else self._fast
         engine = self._hopeless if "HOPELESS" in text else engine
         if "LOOKUP" in text and "\nFunction: " not in text:
             engine = ScriptedEngine([_first_call(text)])
+        if (called := re.search(r"CALL (\w+) (\{.*?\})", text)) and "\nFunction: " not in text:
+            engine = ScriptedEngine([reply("call it", called[1], json.loads(called[2]))])
         if (wanted := re.search(r"WRITE (\w+)", text)) and "Action: write" not in text:
             engine = ScriptedEngine([reply("note it", "write_for_notes", {"text": wanted[1]})])
         if "is proposed" in text:

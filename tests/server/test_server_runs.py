@@ -105,6 +105,18 @@ async def test_so_many_runs_work_at_once_as_there_are_places() -> None:
     assert (work.order, work.most) == (["a", "b", "c", "d"], 2)
 
 
+async def test_twenty_runs_wait_in_line_and_each_knows_its_place() -> None:
+    work = Work()
+    runs = Runs(work, parallel=4)
+    started = [runs.start(str(number), OPTIONS) for number in range(24)]
+    await until(started[3], lambda: started[3].status == "working")
+    assert [runs.position(run) for run in started] == [0] * 4 + list(range(1, 21))
+    for number in range(24):
+        work.door(str(number)).set()
+    assert await started[-1].wait(5)
+    assert (work.most, work.order) == (4, [str(number) for number in range(24)])
+
+
 async def test_handles_cannot_be_guessed_and_unknown_ones_are_told() -> None:
     runs = Runs(Work())
     one, two = runs.start("a", OPTIONS), runs.start("b", OPTIONS)
@@ -229,3 +241,50 @@ async def test_events_are_bounded_and_all_counted() -> None:
     assert len(run.events) == MAX_EVENTS
     assert run.event_count == MAX_EVENTS + 10
     assert run.events[0].seconds == 10
+
+
+class Written:
+    """A journal that notes what becomes of it."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.end = ""
+
+    def add(self, event: Event) -> None:
+        self.events.append(event.kind)
+
+    def discard(self) -> None:
+        self.end = self.end or "discarded"
+
+    def leave(self) -> None:
+        self.end = self.end or "left"
+
+
+async def test_a_journal_is_discarded_once_its_run_is_kept_and_left_where_it_is_not() -> None:
+    work, written = Work(), dict[str, Written]()
+
+    def journal(run: Run) -> Written:
+        return written.setdefault(run.task, Written())
+
+    async def on_end(run: Run) -> None:
+        if run.task != "unkept":
+            run.journal.discard()
+
+    runs = Runs(work, on_end=on_end, journal=journal, parallel=3)
+    started = [runs.start(task, OPTIONS) for task in ("kept", "unkept", "broken off", "dropped")]
+    await until(started[2], lambda: started[2].event_count == 1)
+    runs.cancel(started[3].id)
+    assert written["dropped"].end == "discarded"
+    for task in ("kept", "unkept"):
+        work.door(task).set()
+    assert await started[0].wait(5)
+    assert await started[1].wait(5)
+    await runs.close()  # the third goes on although it is asked to stop
+    assert started[2].status == "cancelled"
+    assert {task: one.end for task, one in written.items()} == {
+        "kept": "discarded",
+        "unkept": "left",
+        "broken off": "left",
+        "dropped": "discarded",
+    }
+    assert written["kept"].events == ["budget"]

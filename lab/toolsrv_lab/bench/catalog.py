@@ -30,7 +30,7 @@ from toolsrv_lab.bench.report import (
     report_progress,
 )
 from toolsrv_lab.bench.scratch import scratch_folder
-from toolsrv_lab.bench.server import OLD_ERA, ServerProcess
+from toolsrv_lab.bench.stdio_server import OLD_ERA, ServerProcess
 from toolsrv_registry.errors import DataError, UsageError
 
 _PATIENCE_S = 7_200

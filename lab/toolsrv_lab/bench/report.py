@@ -119,6 +119,16 @@ def memory(pid: int) -> Memory:
     return Memory(resident=_mebibytes(lines, "VmRSS"), peak=_mebibytes(lines, "VmHWM"))
 
 
+def handles(pid: int) -> int | None:
+    """Return the open file handles of a process of ours, None where they cannot be counted."""
+    try:
+        process = psutil.Process(pid)
+        counted = getattr(process, "num_handles" if sys.platform == "win32" else "num_fds")
+        return int(counted())
+    except (psutil.Error, OSError):
+        return None
+
+
 def machine() -> dict[str, str | int | float]:
     """Return processor, usable cores, system and Python, and how busy the machine is already."""
     return {
@@ -225,9 +235,9 @@ class Report(BaseModel):
     versions: dict[str, str] = Field(default_factory=versions)
 
 
-def example(line: str) -> str:
+def example(*lines: str) -> str:
     """Return a command's epilog that shows how it is called."""
-    return f"\b\nExample:\n  {line}"
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def emit(report: Report, *, as_json: bool) -> None:

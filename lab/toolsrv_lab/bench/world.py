@@ -18,10 +18,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import click
 import psutil
@@ -136,13 +136,24 @@ class _Connection:
         writer.write(request)
         await writer.drain()
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        status = int(head.split(b" ", 2)[1])
+        if b"\r\ntransfer-encoding: chunked\r\n" in head:
+            return status, b"".join([piece async for piece in _chunks(reader)])
         length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-        return int(head.split(b" ", 2)[1]), await reader.readexactly(int(length))
+        return status, await reader.readexactly(int(length))
 
     def _close(self) -> None:
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Yield the pieces of a chunked body (RFC 9112 7.1), to its end."""
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        yield await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readuntil(b"\r\n")
 
 
 async def _silent(host: str, port: int, tally: LoadTally) -> None:
@@ -161,22 +172,25 @@ _START_S = 120.0
 _END_S = 20.0
 
 
-class WorldProcess:
-    """A world on ``data_dir`` in a mode, the other settings being the defaults; a context manager.
+class HttpProcess:
+    """``toolsrv`` with a command that serves HTTP on ``data_dir``, with default settings.
 
-    ``host``, ``port`` and ``token`` are known inside the context.
+    A context manager; ``host``, ``port`` and ``token`` are known inside the context.
     """
 
     host = "127.0.0.1"
 
-    def __init__(self, data_dir: Path, mode: str) -> None:
+    def __init__(self, data_dir: Path, *command: str) -> None:
         self.token = secrets.token_urlsafe(32)
+        self._command = " ".join(command[:2])
+        self._reading: threading.Thread | None = None
         self.port = 0
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLSRV_")}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [
                 *(sys.executable, "-m", "toolsrv", "--data-dir", str(data_dir)),
-                *("world", "serve", "--port", "0", "--mode", mode),
+                *command,
+                *("--port", "0"),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -195,9 +209,14 @@ class WorldProcess:
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def memory(self) -> Memory:
         """Return the process's memory."""
-        return memory(self._process.pid)
+        return memory(self.pid)
 
     def cpu_seconds(self) -> float:
         """Return the processor time that it has used, 0.0 where that cannot be known."""
@@ -216,7 +235,9 @@ class WorldProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.stderr is not None:
+        if self._reading is not None:
+            self._reading.join(_END_S)
+        elif self._process.stderr is not None:
             self._process.stderr.close()
         return time.perf_counter() - started
 
@@ -234,12 +255,28 @@ class WorldProcess:
                 patience.cancel()
                 lines = said.decode("utf-8", "replace").strip().splitlines()
                 raise DataError(
-                    f"the world did not start{f': {lines[0][:300]}' if lines else ''}",
-                    hint="run 'toolsrv world serve' by hand to see why",
+                    f"the server did not start{f': {lines[0][:300]}' if lines else ''}",
+                    hint=f"run 'toolsrv {self._command}' by hand to see why",
                 )
             said += line
         patience.cancel()
+        self._reading = threading.Thread(target=_drain, args=(pipe,), daemon=True)
+        self._reading.start()
         return int(found[1])
+
+
+def _drain(pipe: IO[bytes]) -> None:
+    """Read a pipe to its end, so that whoever writes to it never waits."""
+    with pipe:
+        for _ in pipe:
+            continue
+
+
+class WorldProcess(HttpProcess):
+    """A world on ``data_dir`` in a mode."""
+
+    def __init__(self, data_dir: Path, mode: str) -> None:
+        super().__init__(data_dir, "world", "serve", "--mode", mode)
 
 
 _CITIES = ("London", "Sydney", "Tokyo", "Lima", "Oslo", "Cairo", "Paris", "Delhi", "Rome", "Berlin")

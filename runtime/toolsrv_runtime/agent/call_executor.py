@@ -1,17 +1,17 @@
 """Execute the calls of a search: once each, with consent, reported, and recorded in the ledger.
 
 A call that stands on its path already is answered from there; the second such repetition closes the
-branch. Calls are equal when their bound arguments are: "15" equals 15 equals 15.0. A declined call
-is declined again without a question. An API whose live calls failed ``MOST_FAILED`` times gets no
-further request in this solve. The further calls of a reply are started with its first one
-(``concurrency``).
+branch. Calls are equal when their bound arguments are: "15" equals 15 equals 15.0. What an interrupted
+run had called, which this one goes on from, is not called again. A declined call is declined again
+without a question. An API whose live calls failed ``MOST_FAILED`` times gets no further request in
+this solve. The further calls of a reply are started with its first one (``concurrency``).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -20,13 +20,14 @@ from toolsrv_runtime import outcome
 from toolsrv_runtime.agent.conclusion import AnswerVerifier
 from toolsrv_runtime.agent.concurrency import ConcurrentCalls, PlannedCall, run_until_stopped
 from toolsrv_runtime.agent.elicitation import Elicitation, NotGivenError
-from toolsrv_runtime.agent.state import RunState, result_code, uncalled_result
+from toolsrv_runtime.agent.state import RunState, call_evidence, result_code, uncalled_result
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.policy import READ_METHODS
 from toolsrv_runtime.calls.result import AskConsent, Consent, ResultKind, declined_result
 from toolsrv_runtime.contract.format import FINISH, Action, Format, Step
 from toolsrv_runtime.errors import ArgumentError
+from toolsrv_runtime.options import EarlierRun
 from toolsrv_runtime.outcome import Source
 from toolsrv_runtime.search.dfsdt import Observation
 from toolsrv_runtime.search.tree import Code, Node
@@ -81,7 +82,7 @@ class CallExecutor:
         self._caller = caller
         self._ask = ask
         self._elicitation = elicitation
-        self._known: dict[str, CallResult] = {}
+        self._known = _known_results(state.options.earlier)
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
         self._failed: Counter[str] = Counter()
@@ -172,6 +173,7 @@ class CallExecutor:
                 status=result.status,
                 text=text,
                 source=result.source,
+                evidence=call_evidence(node.id, move.function, result),
             )
         )
         step = Step(
@@ -311,7 +313,30 @@ class CallExecutor:
 
     def _has_response_text(self) -> bool:
         """Whether text of a response has entered the run: consent is then asked for more."""
+        if any(run.calls for run in self._state.options.earlier):
+            return True
         return any(one.response is not None for one in self._state.ledger.results.values())
+
+
+def _known_results(earlier: Sequence[EarlierRun]) -> dict[str, CallResult]:
+    """Return what the interrupted runs at the end of a chain had called, by the key of the call."""
+    found: dict[str, CallResult] = {}
+    for run in reversed(earlier):
+        if not run.interrupted:
+            break
+        for call in run.calls:
+            result = CallResult(
+                api_id=call.api_id,
+                arguments=call.arguments,
+                url="",
+                status=call.status,
+                response=call.response,
+                error="",
+                source=call.source,
+                seconds=0.0,
+            )
+            found.setdefault(call_key(call.api_id, call.arguments), result)
+    return found
 
 
 def call_key(name: str, arguments: str | dict[str, Any]) -> str:

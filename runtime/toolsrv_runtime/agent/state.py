@@ -131,21 +131,9 @@ class Ledger:
                 found[key] = before.model_copy(update={"times": before.times + 1})
                 continue
             found.pop(key, None)
-            found[key] = out.Evidence(
-                node=node.id,
-                api_id=result.api_id,
-                function=node.move.function,
-                arguments=result.arguments,
-                status=result.status,
-                response=result.response,
-                error=result.error,
-                kind=result.kind,
-                source=result.source,
-                seconds=round(result.seconds, 4),
-                used=is_used,
-                times=1 + (before.times if before else 0),
-                files=result.kept,
-            )
+            made = call_evidence(node.id, node.move.function, result)
+            times = 1 + (before.times if before else 0)
+            found[key] = made.model_copy(update={"used": is_used, "times": times})
         return list(found.values())
 
     def nodes(self) -> list[out.TreeNode]:
@@ -178,6 +166,24 @@ class Ledger:
                 )
             )
         return nodes
+
+
+def call_evidence(node: int, function: str, result: CallResult) -> out.Evidence:
+    """Return a call of a node as evidence that no answer rests on yet."""
+    return out.Evidence(
+        node=node,
+        api_id=result.api_id,
+        function=function,
+        arguments=result.arguments,
+        status=result.status,
+        response=result.response,
+        error=result.error,
+        kind=result.kind,
+        source=result.source,
+        seconds=round(result.seconds, 4),
+        used=False,
+        files=result.kept,
+    )
 
 
 def finish_result(arguments: str) -> Observation:

@@ -40,9 +40,9 @@ def run() -> None:
 def list_(session: Session, limit: int, as_json: bool) -> None:
     """List the finished runs that are kept, the newest first."""
     from toolsrv.plain import one_line
-    from toolsrv.runs.store import RunStore
+    from toolsrv.runs.journal import open_runs
 
-    with RunStore.open_to_read(session.load().settings.data_dir) as store:
+    with open_runs(session.load().settings.data_dir) as store:
         rows = store.recent(limit)
     if as_json:
         emit_json([row.model_dump(mode="json") for row in rows])
@@ -109,9 +109,9 @@ def response(
     session: Session, run_id: str, node: int, offset: int, limit: int | None, as_json: bool
 ) -> None:
     """Print the whole response of the call that NODE of a kept run made; on a terminal by pages."""
-    from toolsrv.runs.store import RunStore
+    from toolsrv.runs.journal import open_runs
 
-    with RunStore.open_to_read(session.load().settings.data_dir) as store:
+    with open_runs(session.load().settings.data_dir) as store:
         page = store.response(run_id, node, offset=offset, limit=limit)
     if as_json:
         emit_json(page.model_dump(mode="json"))
@@ -145,9 +145,9 @@ def _shown(session: Session, run: str) -> ShownRun:
         from toolsrv_runtime.toolbench.answer_files import read_answer
 
         return shown_answer(read_answer(place), place.name)
-    from toolsrv.runs.store import RunStore
+    from toolsrv.runs.journal import open_runs
 
-    with RunStore.open_to_read(session.load().settings.data_dir) as store:
+    with open_runs(session.load().settings.data_dir) as store:
         return shown_record(store.get(run))
 
 
@@ -175,6 +175,8 @@ def show_run(run: ShownRun, *, full: bool) -> None:
     out.print(Text(facts, style="dim"))
     if any(node.winning for node in run.nodes):
         note("* on the path of the answer; pruned: the search turned back")
+    if run.status == "interrupted" and any(node.has_response and node.ok for node in run.nodes):
+        note(f"to go on: toolsrv solve --continue {run.name}")
     if not full and any(_is_cut(node) for node in run.nodes):
         kept = any(node.has_response for node in run.nodes)
         whole = f"; whole responses: toolsrv run response {run.name} NODE" if kept else ""

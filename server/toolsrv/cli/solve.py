@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         'and what is the complementary color of teal?"'
     )
 )
-@click.argument("task")
+@click.argument("task", required=False)
 @solve_options
 @click.option(
     "--answer-to",
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     "--continue",
     "continues",
     metavar="RUN",
-    help='Go on from this run ("last" for the latest): its answer and results are known.',
+    help='Go on from this run ("last" for the latest): its answer and results are known. '
+    "An interrupted one needs no TASK.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Show only the end, not the search.")
 @click.option("--save-answer", type=click.Path(path_type=Path), metavar="FILE",
@@ -58,7 +59,7 @@ def solve(
     session: Session,
     context: click.Context,
     /,
-    task: str,
+    task: str | None,
     answer_to: str | None,
     continues: str | None,
     quiet: bool,
@@ -78,7 +79,9 @@ def solve(
     """
     from toolsrv.solve_options import RUN_OPTIONS
 
-    text = clean_task(read_text() if task == "-" else task)
+    if task is None and not continues:
+        raise click.MissingParameter(ctx=context, param_hint="'TASK'", param_type="argument")
+    text = "" if task is None else clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
         from toolsrv_runtime.files import check_writable
 

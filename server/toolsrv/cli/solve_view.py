@@ -154,6 +154,7 @@ WORDS = {
     "needs_input": "A value is missing",
     "gave_up": "No answer",
     "cancelled": "Stopped",
+    "interrupted": "Interrupted",
 }
 
 

@@ -6,6 +6,7 @@ Ended runs are found in memory, else on disk. A handle must be given whole: no p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from toolsrv.mcp_server.results import hint_for_client
 from toolsrv.mcp_server.run_pages import RunLine, run_lines
 from toolsrv.mcp_server.texts import describe_text
 from toolsrv.plain import one_line, plain
+from toolsrv.runs.journal import any_runs, is_written, open_runs
 from toolsrv.runs.queue import Run, Runs
 from toolsrv.runs.records import (
     ResponsePage,
@@ -29,7 +31,7 @@ from toolsrv.runs.records import (
     response_page,
     response_text,
 )
-from toolsrv.runs.store import MOST_RESPONSE, RUNS_FILE, RunRow, RunStore, keep_run
+from toolsrv.runs.store import MOST_RESPONSE, RunRow, keep_run
 from toolsrv.threads import in_thread
 from toolsrv.trees.shown import shown_record
 from toolsrv.views.apis import DescribeView, api_view
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 SEARCHED = 1_000
 """Kept runs that are looked through."""
+INTERRUPTED_S = 1.0
+"""Seconds in which an interrupted run of a task is looked for."""
 RESPONSE_URI = "toolsrv://runs/{run_id}/responses/{node}{?offset,limit}"
 
 
@@ -102,10 +106,18 @@ class EndedRuns:
         def get(wanted: str) -> RunRecord:
             if wanted in held:
                 return held[wanted]
-            with RunStore.open_to_read(self._folder) as store:
+            with open_runs(self._folder) as store:
                 return store.whole(wanted)
 
         return await in_thread(lambda: earlier_runs(get, run_id))
+
+    async def interrupted(self, task: str) -> str:
+        """Return the latest kept run of this task if it was interrupted, else ""."""
+        try:
+            looking = in_thread(lambda: self._interrupted(task))
+            return await asyncio.wait_for(looking, INTERRUPTED_S)
+        except (ToolsrvError, TimeoutError):  # a solve does not wait for what is only a remark
+            return ""
 
     async def response(self, run_id: str, node: int, offset: int, limit: int) -> ResponsePage:
         """Return the response of a node's call, ``limit`` characters from ``offset`` on.
@@ -124,26 +136,41 @@ class EndedRuns:
         part = text[offset : offset + limit]
         return response_page(run_id, node, found, part, offset, len(text), len(text))
 
+    def _interrupted(self, task: str) -> str:
+        if not any_runs(self._folder):
+            return ""
+        with open_runs(self._folder) as store:
+            return store.interrupted(task)
+
     def _rows(self) -> list[RunRow]:
-        if not (self._folder / RUNS_FILE).exists():
+        if not any_runs(self._folder):
             return []
-        with RunStore.open_to_read(self._folder) as store:
+        with open_runs(self._folder) as store:
             return store.recent(SEARCHED)
 
     def _stored(self, run_id: str) -> RunRecord:
-        with RunStore.open_to_read(self._folder) as store:
-            return store.get(run_id, whole=True)
+        try:
+            with open_runs(self._folder) as store:
+                return store.get(run_id, whole=True)
+        except NotFoundError:
+            if not is_written(self._folder, run_id):
+                raise
+            raise UsageError(
+                f"{run_id} has not ended yet: another server works on it", hint="ask again later"
+            ) from None
 
     def _page(self, run_id: str, node: int, offset: int, limit: int) -> ResponsePage:
-        with RunStore.open_to_read(self._folder) as store:
+        with open_runs(self._folder) as store:
             return store.response(run_id, node, offset=offset, limit=limit)
 
 
 async def keep_ended_run(run: Run, folder: Path, most: int) -> None:
-    """Keep an ended run on disk; what prevents it goes to the log."""
+    """Keep an ended run on disk; what prevents it goes to the log, and its journal stays."""
     record = record_of(run)
     if warning := await in_thread(lambda: keep_run(folder, record, most)):
         log.warning(warning)
+    else:
+        run.journal.discard()
 
 
 API_URI = "toolsrv://apis/{+id}"

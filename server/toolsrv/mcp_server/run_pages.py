@@ -41,13 +41,14 @@ class ShowView(RootModel[TreePart | NodePart]):
     """A part of a tree or of a response."""
 
 
-def tree_part(run: ShownRun, offset: int) -> TreePart:
+def tree_part(run: ShownRun, offset: int, next_step: str = "") -> TreePart:
     """Return a run as a tree whose nodes before ``offset`` were shown already."""
     return TreePart(
         **{name: getattr(run, name) for name in ShownRun.model_fields},
         offset=offset,
         total_nodes=len(run.nodes),
         resource=RUN_URI.format(run_id=run.name),
+        next_step=next_step,
     )
 
 

@@ -69,6 +69,7 @@ from toolsrv.mcp_server.tasks_extension import TasksExtension
 from toolsrv.mcp_server.tools import TASK_TOOLS, WAIT_S, Tools
 from toolsrv.model_list import SAMPLING
 from toolsrv.plain import one_line
+from toolsrv.runs.journal import keep_interrupted, open_journal
 from toolsrv.runs.queue import Runs
 from toolsrv.solve_options import option_defaults
 from toolsrv.threads import in_thread
@@ -287,6 +288,9 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         report=lambda error: faults.summary(error, bench.settings.data_dir),
         parallel=bench.settings.parallel,
         on_end=lambda run: keep_ended_run(run, bench.settings.data_dir, bench.settings.keep_runs),
+        journal=lambda run: open_journal(
+            bench.settings, run.id, run.task, run.options, log.warning
+        ),
     )
     bus = SubscriptionBus()
     state = catalog_state(bench.settings.data_dir)  # before the domains: a change is seen twice
@@ -403,6 +407,7 @@ async def _warm(bench: Workbench, listed: asyncio.Event) -> None:
         await asyncio.wait_for(listed.wait(), WARM_AT_LATEST_S)
     await asyncio.sleep(WARM_PAUSE_S)
     try:
+        await in_thread(lambda: keep_interrupted(bench.settings.data_dir))
         await in_thread(bench.warm, name="toolsrv-warm")
     except ToolsrvError as error:  # told again, as a tool error, when a request needs it
         log.warning("warm-up: %s (%s)", error.message, error.hint)

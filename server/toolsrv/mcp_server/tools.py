@@ -33,6 +33,7 @@ from toolsrv.mcp_server.notifications import ANSWER_S, Progress
 from toolsrv.mcp_server.resources import EndedRuns
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_pages import RunsView, ShowView, node_part, runs_view, tree_part
+from toolsrv.mcp_server.search_places import SearchPlaces
 from toolsrv.mcp_server.tasks_extension import TaskTool, serving_task
 from toolsrv.plain import plain
 from toolsrv.runs.queue import Runs, new_run_id
@@ -40,7 +41,7 @@ from toolsrv.runs.records import continued_task
 from toolsrv.threads import in_thread
 from toolsrv.trees.shown import shown_record
 from toolsrv.views.apis import RESPONSE_LIMIT, CallView, DescribeView, Detail, MissingView
-from toolsrv.views.runs import RunView, record_view
+from toolsrv.views.runs import RunView, continue_step, record_view
 from toolsrv.views.search import SearchView
 from toolsrv_registry.errors import BusyError, NotFoundError
 from toolsrv_runtime.calls.result import CallResult, declined_result
@@ -120,6 +121,7 @@ class Tools:
         self.responses = CallResponses()
         self._following = RunFollower(runs, consents, clients, self.files)
         self._consents = CallConsents()
+        self._places = SearchPlaces()
         self._late = PendingCalls()
 
     def on_last_line(self) -> None:
@@ -150,7 +152,7 @@ class Tools:
         """Search."""
         progress = Progress(ctx)
 
-        def search(without_vectors: str = "") -> SearchView:
+        def search(without_vectors: str = "", without_matcher: str = "") -> SearchView:
             return operations.search(
                 self._bench,
                 query,
@@ -163,10 +165,15 @@ class Tools:
                 include_dead=include_dead,
                 callable_only=callable_only,
                 without_vectors=without_vectors,
+                without_matcher=without_matcher,
             )
 
+        async def in_turn() -> SearchView:
+            async with self._places.place() as haste:
+                return await in_thread(lambda: search(without_matcher=haste))
+
         try:
-            view = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
+            view = await progress.during(in_turn(), "opening the catalog", self.meaning_s)
         except TimeoutError:
             loading = f"the search index is being made ready: words only; {self._later()}"
             by_words = in_thread(lambda: search(loading))
@@ -288,6 +295,8 @@ class Tools:
         run = self._following.begin(ctx, task, how)
         seconds = WAIT_S if wait_s is None else wait_s
         try:
+            if not (run.event_count or continues):
+                run.interrupted = await self._kept.interrupted(run.task)
             return await self._following.follow(ctx, run, seconds)
         except asyncio.CancelledError:  # the client took the request back
             self._runs.cancel(run.id)
@@ -317,7 +326,8 @@ class Tools:
             response = self._kept.response(run_id, node, offset, SHOWN_CHARACTERS)
             return success(node_part(await self._opened(Progress(ctx), response)))
         record = await self._opened(Progress(ctx), self._kept.record(run_id))
-        told = success(tree_part(shown_record(record), offset))
+        step = continue_step(record) if record.status == "interrupted" else ""
+        told = success(tree_part(shown_record(record), offset, step))
         told.content.append(run_link(record.id))
         return told
 

@@ -2,7 +2,8 @@
 
 A few runs work at once, decoded together by one model; the others wait in line. Every state is
 visible. Runs live in memory: finished ones are forgotten after a while (``on_end`` may keep them),
-live ones are stopped when the server ends.
+live ones are stopped when the server ends. Each has a journal from its start, which outlives a
+process that is killed.
 All methods belong to one event loop. Nothing here knows about MCP, terminals or models: the
 solve itself is a callable.
 """
@@ -16,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError
 from toolsrv_runtime.outcome import Event, Outcome, Usage
@@ -35,13 +36,15 @@ RunStatus = Literal[
     "gave_up",
     "cancelled",
     "failed",
+    "interrupted",
 ]
 SolveFunction = Callable[[str, "SolveOptions", Callable[[Event], None], Stop], Awaitable[Outcome]]
 FaultReporter = Callable[[Exception], str]
 EndCallback = Callable[["Run"], Awaitable[None]]
+OpenJournal = Callable[["Run"], "Journal"]
 
 PARALLEL = 4
-MAX_LIVE = 16
+MAX_LIVE = 32
 MAX_KEPT = 64
 MAX_EVENTS = 500
 KEEP_S = 3600.0
@@ -49,6 +52,32 @@ STOP_S = 1.0
 """Seconds that a run gets to end by itself, with what it has, where the server ends."""
 ON_END_S = 5.0
 """What is left of ``on_end`` then is given up: whoever ends a server does not wait for long."""
+
+
+class Journal(Protocol):
+    """Where a run is written while it lives; see ``runs.journal``. No method raises."""
+
+    def add(self, event: Event) -> None:
+        """Append an event."""
+
+    def discard(self) -> None:
+        """Remove what was written. Idempotent."""
+
+    def leave(self) -> None:
+        """Leave what was written, unless it is discarded, to be kept as an interrupted run."""
+
+
+class NoJournal:
+    """Journal of a run that is written nowhere."""
+
+    def add(self, event: Event) -> None:
+        """Do nothing."""
+
+    def discard(self) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        """Do nothing."""
 
 
 def new_run_id() -> str:
@@ -61,7 +90,8 @@ class Run:
 
     ``events`` holds the latest ``MAX_EVENTS``; ``event_count`` counts all. ``outcome`` is there
     once the solve ended, ``error`` and ``hint`` when it failed, ``started`` and ``ended`` the times of
-    it in UTC. ``version`` grows with every change.
+    it in UTC. ``version`` grows with every change. ``interrupted`` is an earlier run of the same task
+    whose process ended first, "" without one.
     """
 
     def __init__(self, task: str, options: SolveOptions, run_id: str = "") -> None:
@@ -80,6 +110,8 @@ class Run:
         self.started = datetime.now(UTC)
         self.ended: datetime | None = None
         self.version = 0
+        self.interrupted = ""
+        self.journal: Journal = NoJournal()
         self._changed = asyncio.Event()
 
     @property
@@ -111,6 +143,7 @@ class Run:
 
     def add_event(self, event: Event) -> None:
         """Take an event of the solve and wake everyone who waits."""
+        self.journal.add(event)
         self.events.append(event)
         self.event_count += 1
         if event.kind == "budget":
@@ -133,6 +166,7 @@ class Runs:
         *,
         report: FaultReporter = str,
         on_end: EndCallback | None = None,
+        journal: OpenJournal = lambda _: NoJournal(),
         parallel: int = PARALLEL,
         max_live: int = MAX_LIVE,
         keep_s: float = KEEP_S,
@@ -141,9 +175,11 @@ class Runs:
         """Take the solve, and ``report``: what to tell about an exception nobody expected.
 
         ``on_end`` is awaited for every run that began and has ended, by itself or cancelled, but
-        not for what ``close`` has to break off: that has no outcome. It must not raise.
+        not for what ``close`` has to break off: that has no outcome, and its journal stays. It
+        discards the journal of a run that it has kept, and must not raise.
         """
         self._solve = solve
+        self._journal = journal
         self._report = report
         self._on_end = on_end
         self._max_live = max_live
@@ -168,6 +204,7 @@ class Runs:
                 hint="wait for one with get_run, or stop one with cancel_run",
             )
         run = Run(task, options, run_id)
+        run.journal = self._journal(run)
         self._runs[run.id] = run
         self._line.append(run)
         worker = asyncio.create_task(self._whole(run), name=run.id)
@@ -201,6 +238,7 @@ class Runs:
         if run in self._line:  # it has not begun: nothing to wait for
             self._line.remove(run)
             self._finish(run, "cancelled")
+            run.journal.discard()
             for other in self._line:
                 other.touch()
         return run
@@ -230,9 +268,14 @@ class Runs:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _whole(self, run: Run) -> None:
-        await self._work(run)
-        if self._on_end is not None and (run.outcome or run.error):
-            await self._on_end(run)
+        try:
+            await self._work(run)
+            if self._on_end is not None and (run.outcome or run.error):
+                await self._on_end(run)
+            else:
+                run.journal.discard()
+        finally:
+            run.journal.leave()
 
     async def _work(self, run: Run) -> None:
         try:

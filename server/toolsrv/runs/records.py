@@ -19,7 +19,10 @@ from toolsrv_runtime.outcome import Evidence, Outcome
 
 
 class RunRecord(BaseModel):
-    """One finished run. ``outcome`` is None when it failed or was stopped before it began."""
+    """One finished run. ``outcome`` is None when it failed or was stopped before it began.
+
+    ``interrupted``: its process ended first, and ``outcome`` is what it had found until then.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -91,6 +94,20 @@ def continued_task(record: RunRecord, said: str) -> str:
         )
     names = " and ".join(dict.fromkeys(one.parameter.replace("_", " ") for one in questions))
     return clean_task(f"{record.task}\n{names}: {clean_task(said)}")
+
+
+def interrupted_task(record: RunRecord) -> str:
+    """Return the task of an interrupted run, for one that goes on with it as it is.
+
+    Raises:
+        UsageError: the run came to its end.
+    """
+    if record.status != "interrupted":
+        raise UsageError(
+            f"{record.id} ended as {record.status}, and there is no task to go on with",
+            hint="give a task beside it",
+        )
+    return record.task
 
 
 class ResponsePage(BaseModel):
@@ -179,8 +196,9 @@ def _earlier(record: RunRecord) -> EarlierRun:
     if outcome is None:
         return EarlierRun(record.task, "", run_id=record.id)
     calls = tuple(
-        EarlierCall(one.api_id, one.function, one.arguments, one.response)
+        EarlierCall(one.api_id, one.function, one.arguments, one.response, one.status, one.source)
         for one in outcome.evidence
         if one.ok
     )
-    return EarlierRun(record.task, outcome.answer, calls, record.id)
+    interrupted = record.status == "interrupted"
+    return EarlierRun(record.task, outcome.answer, calls, record.id, interrupted)

@@ -71,8 +71,27 @@ class RunStore:
     def __exit__(self, *_: object) -> None:
         self._database.close()
 
-    def keep(self, record: RunRecord, most: int) -> None:
-        """Write a run, then let the oldest go that are over the bounds."""
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Whether a data folder has a store, which may be empty."""
+        return (folder / RUNS_FILE).exists()
+
+    def has(self, run_id: str) -> bool:
+        """Whether a run of exactly this id is kept."""
+        with _damage_hint():
+            return bool(self._database.read("SELECT 1 FROM runs WHERE id = ?", [run_id]))
+
+    def interrupted(self, task: str) -> str:
+        """Return the latest run of exactly this task if it was interrupted, else ""."""
+        with _damage_hint():
+            rows = self._database.read(
+                "SELECT id, status FROM runs WHERE task = ? ORDER BY number DESC LIMIT 1",
+                [_storable(task)],
+            )
+        return rows[0]["id"] if rows and rows[0]["status"] == "interrupted" else ""
+
+    def keep(self, record: RunRecord, most: int | None) -> None:
+        """Write a run, then let the oldest go that are over the bounds; None: no bound of number."""
         responses = list(_responses(record))
         light = _without_long_responses(record).model_dump()
         document = _storable(json.dumps(light, ensure_ascii=False, default=str))
@@ -265,13 +284,13 @@ def _no_run(run_id: str) -> str:
     return f"no finished run {run_id[:80]!r} is kept"
 
 
-def _trim(connection: sqlite3.Connection, most: int) -> None:
+def _trim(connection: sqlite3.Connection, most: int | None) -> None:
     """Delete what is over the bounds, the newest run never."""
     room = 0
     rows = connection.execute("SELECT number, bytes FROM runs ORDER BY number DESC").fetchall()
     for index, row in enumerate(rows):
         room += row["bytes"]
-        if index and (index >= most or room > MOST_BYTES):
+        if index and ((most is not None and index >= most) or room > MOST_BYTES):
             connection.execute("DELETE FROM runs WHERE number <= ?", [row["number"]])
             return
 

@@ -28,6 +28,7 @@ STATUS = {
     "gave_up": "give_up",
     "cancelled": "thought",
     "failed": "failed",
+    "interrupted": "thought",
 }
 LIVE = frozenset({"queued", "working"})
 

@@ -179,7 +179,7 @@ def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
         "time": f"{usage.seconds:.1f} s",
         "calls": f"{usage.calls:,}",
         "tokens": f"{usage.generated_tokens:,} generated, {usage.evaluated_tokens:,} evaluated",
-        "format": outcome.format,
+        "format": outcome.format or "not known",
         "seed": str(outcome.seed),
     }
 

@@ -31,7 +31,8 @@ class RunView(BaseModel):
         "replied: done without a call, as a greeting needs none. "
         "partial: the search ended first, or the user declined a call; reason says why. "
         "needs_input: the user has to answer questions first. gave_up: "
-        "the model found no way. cancelled, failed: ended without a full answer."
+        "the model found no way. cancelled, failed: ended without a full answer. interrupted: its "
+        "server ended first."
     )
     answer: str = Field(default="", description="The answer, or the best partial one.")
     reason: str = Field(default="", description="Why it ended as it did.")
@@ -65,14 +66,17 @@ class RunView(BaseModel):
 
 def run_view(run: Run, position: int) -> RunView:
     """Return the view of a run as it is now."""
+    before = (_BEFORE.format(run.interrupted),) if run.interrupted else ()
     if not run.live:
-        return record_view(record_of(run)).model_copy(update={"usage": run.usage})
+        view = record_view(record_of(run))
+        return view.model_copy(update={"usage": run.usage, "notes": (*view.notes, *before)})
     return RunView(
         run_id=run.id,
         status=run.status,
         usage=run.usage,
         queue_position=position,
         phase=phase(run, position),
+        notes=before,
         next_step=f'call get_run with run_id "{run.id}" to wait for the answer',
     )
 
@@ -92,6 +96,8 @@ def record_view(record: RunRecord) -> RunView:
         view.opinions, view.notes = outcome.opinions, outcome.notes
         if any(one.kind == "declined" for one in outcome.evidence):
             view.next_step = _DECLINED
+        elif outcome.status == "interrupted":
+            view.next_step = continue_step(record)
         elif outcome.status == "needs_input":
             view.next_step = _ANSWER.format(record.id)
         elif outcome.need_keys and outcome.status in {"gave_up", "partial"}:
@@ -102,6 +108,19 @@ def record_view(record: RunRecord) -> RunView:
         view.reason = plain(record.error) or "stopped before it began"
         view.next_step = record.hint
     return view
+
+
+_BEFORE = "an earlier run of this task was interrupted, and continues goes on from it: {}"
+
+
+def continue_step(record: RunRecord) -> str:
+    """Return what to do about an interrupted run; one that found nothing is begun again."""
+    if record.outcome is None or not any(one.ok for one in record.outcome.evidence):
+        return record.hint
+    return (
+        f'to go on call solve_task with the same task and options {{"continues": "{record.id}"}}: '
+        "what it found is known then, and no such call is made again"
+    )
 
 
 _NEXT_STEPS = {

@@ -1,0 +1,152 @@
+"""Record of a run that never came to its end, from the events that it had until then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from toolsrv.plain import one_line
+from toolsrv.runs.records import RunRecord
+from toolsrv_runtime.options import SolveOptions
+from toolsrv_runtime.outcome import Event, Evidence, Outcome, TreeNode, Usage
+from toolsrv_runtime.search.tree import Code
+
+ENDED = "the process that worked on this run ended before the run did"
+UNFINISHED = "when it ended the call of {} was under way, and may have been carried out"
+_TASK_LIMIT = 200
+
+
+def interrupted_record(
+    run_id: str,
+    task: str,
+    options: SolveOptions,
+    events: Sequence[Event],
+    ended: datetime,
+    *,
+    continues: str,
+    model: str,
+    toolsrv: str,
+) -> RunRecord:
+    """Return the record, with the calls that came to an end and the tree as far as it was grown.
+
+    Without any event it was never begun, and has no outcome.
+    """
+    record = RunRecord(
+        id=run_id, task=task, status="interrupted", ended=ended, error=ENDED, hint=_AGAIN
+    )
+    if not events:
+        return record
+    evidence = _evidence(events)
+    under_way = (UNFINISHED.format(one) for one in _unfinished(events))
+    outcome = Outcome(
+        task=task,
+        run_id=run_id,
+        continues=continues,
+        status="interrupted",
+        answer="",
+        reason="; ".join((ENDED, *under_way)),
+        missing=(one_line(task, _TASK_LIMIT),),
+        evidence=evidence,
+        notes=tuple(one.text for one in events if one.kind == "note"),
+        candidates=tuple(_candidates(events)),
+        tree=tuple(_tree(events)),
+        usage=_usage(events, len(evidence)),
+        limits=options.limits,
+        strategy=options.strategy,
+        width=options.width,
+        depth=options.depth,
+        chains=options.most_chains,
+        switches=tuple(sorted(options.switches or ())),
+        votes=options.votes,
+        model=model,
+        format="",
+        seed=options.seed,
+        versions={"toolsrv": toolsrv},
+    )
+    return record.model_copy(update={"outcome": outcome})
+
+
+_AGAIN = "solve the task again"
+
+
+def _evidence(events: Iterable[Event]) -> tuple[Evidence, ...]:
+    """Return the calls, each once, in the order in which they came to an end."""
+    found: dict[str, Evidence] = {}
+    for event in events:
+        if event.kind != "observation" or event.evidence is None:
+            continue
+        made, before = event.evidence, found.get(call_of(event.evidence))
+        found[call_of(made)] = (
+            made if before is None else before.model_copy(update={"times": before.times + 1})
+        )
+    return tuple(found.values())
+
+
+def call_of(evidence: Evidence) -> str:
+    """Return the same text for the same call."""
+    return f"{evidence.api_id} {json.dumps(evidence.arguments, sort_keys=True, default=str)}"
+
+
+def _unfinished(events: Sequence[Event]) -> list[str]:
+    """Return the APIs whose calls were begun and had no end."""
+    ended = {one.node for one in events if one.kind == "observation"}
+    begun = [one for one in events if one.kind == "call" and one.node not in ended]
+    return list(dict.fromkeys(one.api_id for one in begun))
+
+
+def _candidates(events: Iterable[Event]) -> list[str]:
+    every = (api_id for one in events if one.kind == "candidates" for api_id in one.api_ids)
+    return list(dict.fromkeys(every))
+
+
+def _usage(events: Iterable[Event], calls: int) -> Usage:
+    """Return what the run had cost at its last event."""
+    usage, seconds = Usage(), 0.0
+    for event in events:
+        seconds = max(seconds, event.seconds)
+        usage = event.usage if event.kind == "budget" else usage
+    return usage.model_copy(update={"seconds": seconds, "calls": max(usage.calls, calls)})
+
+
+def _tree(events: Iterable[Event]) -> Iterator[TreeNode]:
+    """Yield the nodes in pre-order; ``order`` is that of their first events."""
+    found = _nodes(events)
+    below: dict[int, list[TreeNode]] = {}
+    for node in found.values():
+        below.setdefault(node.parent, []).append(node)
+    waiting = below[-1]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(below.get(node.id, ())))
+
+
+def _nodes(events: Iterable[Event]) -> dict[int, TreeNode]:
+    found = {0: TreeNode(id=0, parent=-1, depth=0, kind="root")}
+    for event in events:
+        match event.kind:
+            case "thought" if event.node not in found:
+                parent = found.get(event.parent, found[0])
+                found[event.node] = TreeNode(
+                    id=event.node, parent=parent.id, depth=parent.depth + 1, kind="thought",
+                    thought=event.text, order=len(found), bare=not event.text,
+                )  # fmt: skip
+            case "call" if event.node in found:
+                update = {"api_id": event.api_id, "function": event.function}
+                _change(found, event.node, kind="call", arguments=event.arguments, **update)
+            case "observation" if event.node in found:
+                _change(found, event.node, status=event.status, observation=event.text)
+                if (made := event.evidence) is not None:
+                    code = int(Code.OK if made.ok else Code.ERROR)
+                    _change(
+                        found, event.node, kind="call", code=code, api_id=made.api_id,
+                        function=made.function, arguments=made.arguments,
+                    )  # fmt: skip
+            case "backtrack" if event.node in found and event.node:
+                _change(found, event.node, pruned=True)
+    return found
+
+
+def _change(found: dict[int, TreeNode], node: int, **update: object) -> None:
+    found[node] = found[node].model_copy(update=update)

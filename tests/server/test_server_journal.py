@@ -1,0 +1,477 @@
+"""Journals: what a killed process leaves of its runs, and who may take it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from toolsrv.runs import journal
+from toolsrv.runs.journal import (
+    JOURNALS,
+    keep_interrupted,
+    open_journal,
+    open_runs,
+    read_journal,
+)
+from toolsrv.runs.queue import Journal, NoJournal
+from toolsrv.runs.records import RunRecord, earlier_runs
+from toolsrv.runs.store import RUNS_FILE, RunStore, keep_run
+from toolsrv.settings import Settings, load
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_runtime import outcome as out
+from toolsrv_runtime.options import SolveOptions
+
+Wire = Callable[..., dict[str, Any]]
+HERE = Path(__file__).parent
+SCRIPTED = str(HERE / "scripted_server.py")
+CALL = 'CALL capital_city_for_country_facts {"country": "Peru"} to name the capital city of Peru'
+TASK = f"{CALL}, SLOW"
+HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+SOLVE_AND_SAY = """
+import asyncio, runpy, sys
+from toolsrv.settings import load
+from toolsrv.toolbox import AsyncToolbox
+bench = runpy.run_path(sys.argv[1])["scripted_bench"](load().settings)
+def said(event):
+    print(event.kind, flush=True)
+async def main():
+    async with AsyncToolbox.from_workbench(bench) as toolbox:
+        await toolbox.solve(sys.argv[2], on_event=said)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def start(ready_dir: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Return a function that starts a process on the test's data folder."""
+    assert ready_dir.is_dir()
+    started: list[subprocess.Popen[str]] = []
+
+    def process(*command: str) -> subprocess.Popen[str]:
+        one = subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        started.append(one)
+        return one
+
+    yield process
+    for one in started:
+        kill(one)
+
+
+@pytest.fixture
+def serve(
+    start: Callable[..., subprocess.Popen[str]], wire: Wire
+) -> Callable[[], subprocess.Popen[str]]:
+    """Return a function that starts a scripted server and opens it."""
+
+    def opened() -> subprocess.Popen[str]:
+        process = start(SCRIPTED, "stdio")
+        wire(process, HELLO)
+        wire(process, {"method": "notifications/initialized"})
+        return process
+
+    return opened
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=20)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+def tool(process: subprocess.Popen[str], wire: Wire, name: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    answer = wire(process, {"id": 7, "method": "tools/call", "params": params})
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def until_called(process: subprocess.Popen[str], wire: Wire, task: str = TASK) -> str:
+    """Begin a solve and return its run once its first call has come back."""
+    view = tool(process, wire, "solve_task", task=task, wait_s=0)["structuredContent"]
+    while not view["phase"].startswith("reading"):
+        view = tool(process, wire, "get_run", run_id=view["run_id"], wait_s=0)["structuredContent"]
+    run_id: str = view["run_id"]
+    return run_id
+
+
+def test_a_run_whose_server_is_killed_is_kept_and_another_goes_on_from_it(
+    serve: Callable[[], subprocess.Popen[str]], wire: Wire, run: Callable[..., Result]
+) -> None:
+    first = serve()
+    run_id = until_called(first, wire)
+    kill(first)
+    second = serve()
+    listed = tool(second, wire, "list_runs", task="capital city")["structuredContent"]["runs"]
+    assert [(one["run_id"], one["status"], one["task"]) for one in listed] == [
+        (run_id, "interrupted", TASK)
+    ]
+    view = tool(second, wire, "get_run", run_id=run_id)["structuredContent"]
+    assert view["status"] == "interrupted"
+    assert view["evidence"][0]["response"]["capital"] == "Lima"
+    assert run_id in view["next_step"]
+    shown = tool(second, wire, "show_run", run_id=run_id)["structuredContent"]
+    assert [one["kind"] for one in shown["nodes"]][:2] == ["root", "call"]
+    node = shown["nodes"][1]["id"]
+    whole = tool(second, wire, "show_run", run_id=run_id, node=node)["structuredContent"]["text"]
+    assert "Lima" in whole
+    again = tool(
+        second, wire, "solve_task", task=f"QUICK: {CALL}", wait_s=60, options={"continues": run_id}
+    )["structuredContent"]  # fmt: skip
+    assert again["status"] == "answered"
+    assert again["evidence"][0]["response"]["capital"] == "Lima"
+    assert again["usage"]["calls"] == 0  # its call had been made
+    assert second.stdin is not None
+    second.stdin.close()
+    assert second.wait(timeout=60) == 0
+    assert not list((load().settings.data_dir / JOURNALS).iterdir())
+    told = run("run", "show", run_id)
+    assert f"toolsrv solve --continue {run_id}" in told.output
+    assert {one["status"] for one in json.loads(run("run", "list", "--json").stdout)} == {
+        "interrupted",
+        "answered",
+    }
+
+
+def test_a_client_that_asks_for_the_same_task_again_hears_of_the_interrupted_run(
+    serve: Callable[[], subprocess.Popen[str]], wire: Wire
+) -> None:
+    first = serve()
+    run_id = until_called(first, wire)
+    kill(first)
+    second = serve()
+    view = tool(second, wire, "solve_task", task=TASK, wait_s=0)["structuredContent"]
+    assert run_id in " ".join(view["notes"])
+    other = tool(second, wire, "solve_task", task=CALL, wait_s=60)["structuredContent"]
+    assert other["notes"] == []
+
+
+def test_a_run_that_waits_in_line_is_not_lost_either(
+    serve: Callable[[], subprocess.Popen[str]], wire: Wire
+) -> None:
+    first = serve()
+    runs = [
+        tool(first, wire, "solve_task", task=f"SLOW number {number}", wait_s=0)["structuredContent"]
+        for number in range(6)
+    ]
+    assert runs[-1]["status"] == "queued"
+    dropped = tool(first, wire, "cancel_run", run_id=runs[-2]["run_id"])["structuredContent"]
+    assert dropped["status"] == "cancelled"
+    kill(first)
+    second = serve()
+    listed = tool(second, wire, "list_runs")["structuredContent"]["runs"]
+    assert {(one["task"], one["status"]) for one in listed} == {
+        (f"SLOW number {number}", "interrupted") for number in (0, 1, 2, 3, 5)
+    }
+    view = tool(second, wire, "get_run", run_id=runs[-1]["run_id"])["structuredContent"]
+    assert view["next_step"] == "solve the task again"
+
+
+def test_what_another_server_works_on_is_left_alone_until_that_is_killed(
+    serve: Callable[[], subprocess.Popen[str]], wire: Wire
+) -> None:
+    first, second = serve(), serve()
+    run_id = until_called(first, wire)
+    assert tool(second, wire, "list_runs")["structuredContent"]["runs"] == []
+    refused = tool(second, wire, "get_run", run_id=run_id)
+    assert refused["isError"]
+    assert "another server works on it" in refused["content"][0]["text"]
+    view = tool(first, wire, "get_run", run_id=run_id, wait_s=0)["structuredContent"]
+    assert view["status"] == "working"
+    kill(first)
+    view = tool(second, wire, "get_run", run_id=run_id)["structuredContent"]
+    assert view["status"] == "interrupted"
+
+
+def test_a_solve_of_a_program_that_is_killed_is_kept(
+    start: Callable[..., subprocess.Popen[str]], ready_dir: Path
+) -> None:
+    process = start("-c", SOLVE_AND_SAY, SCRIPTED, TASK)
+    assert process.stdout is not None
+    while process.stdout.readline() != "observation\n":
+        assert process.poll() is None
+    kill(process)
+    with open_runs(ready_dir) as store:
+        record = store.get("last")
+        (earlier,) = earlier_runs(store.whole, record.id)
+    assert (record.status, record.task) == ("interrupted", TASK)
+    assert earlier.interrupted
+    assert earlier.calls[0].response["capital"] == "Lima"
+
+
+def _no_room() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_a_server_on_a_full_disk_answers_and_says_once_that_a_run_could_be_lost(
+    ready_dir: Path,
+) -> None:
+    assert ready_dir.is_dir()
+    call = {"name": "solve_task", "arguments": {"task": CALL, "wait_s": 100}}
+    lines = (HELLO, {"method": "notifications/initialized"},
+             {"id": 9, "method": "tools/call", "params": call})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, SCRIPTED, "stdio"],
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in lines),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+        preexec_fn=_no_room,
+    )
+    answers = {one["id"]: one for one in map(json.loads, done.stdout.splitlines()) if "id" in one}
+    assert answers[9]["result"]["structuredContent"]["status"] == "answered"
+    assert done.stderr.count("would be lost") == 1
+    assert "Traceback" not in done.stderr
+    assert keep_interrupted(ready_dir) == 0  # nothing of it could be written
+    assert list((ready_dir / JOURNALS).iterdir()) == []
+
+
+EVENTS: tuple[out.Event, ...] = (
+    out.CandidatesEvent(seconds=0.1, api_ids=("C/t/a", "C/t/b"), scores=(1.0, 0.5)),
+    out.ThoughtEvent(seconds=0.2, node=3, parent=0, depth=1, text="odd \ud83d thought"),
+    out.CallEvent(
+        seconds=0.3, node=3, depth=1, api_id="C/t/a", function="a_for_t", arguments={"q": 1}
+    ),
+    out.ObservationEvent(
+        seconds=0.4, node=3, depth=1, status=200, text="short", source="live",
+        evidence=out.Evidence(
+            node=3, api_id="C/t/a", function="a_for_t", arguments={"q": 1}, status=200,
+            response={"rows": ["x" * 500, "\ud83d", 1.5, None]}, kind="ok", source="live",
+            seconds=0.1, used=False,
+        ),
+    ),
+    out.BudgetEvent(seconds=0.5, usage=out.Usage(calls=1, model_calls=2), limits=out.Limits()),
+    out.BacktrackEvent(seconds=0.6, node=3, to=0, reason="no use"),
+    out.ThoughtEvent(seconds=0.7, node=6, parent=3, depth=2, text="then"),
+    out.CallEvent(seconds=0.8, node=6, depth=2, api_id="C/t/b", function="b", arguments={}),
+)  # fmt: skip
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    return load({"data_dir": str(folder), **more}).settings
+
+
+def begun(
+    folder: Path, said: list[str] | None = None, *, run_id: str = "run_1", events: int = len(EVENTS)
+) -> Journal:
+    """Return a journal of a run with its first events."""
+    report = (said if said is not None else []).append
+    written = open_journal(settings(folder), run_id, "a task", SolveOptions(width=3), report)
+    for event in EVENTS[:events]:
+        written.add(event)
+    return written
+
+
+def test_an_interrupted_run_is_gone_on_with_by_its_id_alone(
+    ready_dir: Path, run: Callable[..., Result]
+) -> None:
+    assert ready_dir.is_dir()
+    task = "What is the capital of Peru?"
+    written = open_journal(settings(ready_dir), "run_1", task, SolveOptions(), print)
+    found = out.Evidence(
+        node=2, api_id="Data/country_facts/capital_city", arguments={"country": "Peru"},
+        function="capital_city_for_country_facts", status=200,
+        response={"country": "Peru", "capital": "Lima"}, kind="ok", source="offline", seconds=0.1,
+        used=False,
+    )  # fmt: skip
+    written.add(out.ThoughtEvent(seconds=0.1, node=2, parent=0, depth=1, text=""))
+    written.add(
+        out.ObservationEvent(
+            seconds=0.2, node=2, depth=1, status=200, text="", source="offline", evidence=found
+        )
+    )
+    written.leave()
+    done = run("solve", "--continue", "run_1", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["task"], told["continues"], told["usage"]["calls"]) == (task, "run_1", 0)
+    assert "Lima" in told["answer"]
+    for words in (["--continue", told["run_id"]], []):
+        refused = run("solve", *words)
+        assert refused.exit_code == 2, refused.output
+
+
+def test_a_journal_holds_the_tree_the_evidence_and_the_cost_so_far(tmp_path: Path) -> None:
+    begun(tmp_path).leave()
+    with open_runs(tmp_path) as store:
+        record = store.get("run_1", whole=True)
+        assert "x" * 500 in store.response("run_1", 3).text
+    assert record.outcome is not None
+    assert record.status == record.outcome.status == "interrupted"
+    assert [(one.id, one.parent, one.kind, one.pruned) for one in record.outcome.tree] == [
+        (0, -1, "root", False), (3, 0, "call", True), (6, 3, "call", False),
+    ]  # fmt: skip
+    assert record.outcome.candidates == ("C/t/a", "C/t/b")
+    assert record.outcome.usage == out.Usage(seconds=0.8, calls=1, model_calls=2)
+    assert record.outcome.width == 3
+    assert "C/t/b was under way" in record.outcome.reason
+    assert list((tmp_path / JOURNALS).iterdir()) == []
+
+
+def test_a_journal_that_is_torn_anywhere_is_read_as_far_as_it_is_whole(tmp_path: Path) -> None:
+    begun(tmp_path / "whole").leave()
+    content = (tmp_path / "whole" / JOURNALS / "run_1.jsonl").read_bytes()
+    path = tmp_path / "run_1.jsonl"
+    counts = []
+    for end in [*range(0, len(content), 37), len(content)]:
+        path.write_bytes(content[:end] + b"\xff\x00" * (end % 2))
+        record = read_journal(path)
+        found = record is not None and record.outcome is not None
+        counts.append(len(record.outcome.tree) if found and record and record.outcome else 0)
+    assert counts == sorted(counts)
+    assert counts[-1] == 3
+    path.write_bytes(content.replace(b'"observation"', b'"nothing known"', 1))
+    record = read_journal(path)
+    assert record is not None
+    assert record.outcome is not None
+    assert record.outcome.evidence == ()
+
+
+def test_a_file_without_a_whole_first_line_goes_and_a_newer_one_stays(tmp_path: Path) -> None:
+    begun(tmp_path).leave()
+    folder = tmp_path / JOURNALS
+    path = folder / "run_1.jsonl"
+    content = path.read_bytes()
+    newer = folder / "run_2.jsonl"
+    changed = content.replace(b'"version": 1', b'"version": 2').replace(b"run_1", b"run_2")
+    newer.write_bytes(changed)
+    renamed = folder / "run_3.jsonl"
+    renamed.write_bytes(content)
+    path.write_bytes(content[:40])
+    assert keep_interrupted(tmp_path) == 0
+    assert sorted(one.name for one in folder.iterdir()) == ["run_2.jsonl", "run_3.jsonl"]
+    assert newer.read_bytes() == changed
+
+
+def test_what_its_writer_holds_is_left_and_what_it_discards_is_gone(tmp_path: Path) -> None:
+    written = begun(tmp_path)
+    assert keep_interrupted(tmp_path) == 0
+    with open_runs(tmp_path) as store, pytest.raises(NotFoundError):
+        store.get("run_1")
+    written.discard()
+    written.leave()
+    assert list((tmp_path / JOURNALS).iterdir()) == []
+
+
+def test_a_run_that_was_kept_before_the_kill_stays_as_it_was(tmp_path: Path) -> None:
+    written = begun(tmp_path)
+    assert keep_run(tmp_path, RunRecord(id="run_1", task="a task", status="failed"), 9) == ""
+    written.leave()
+    assert keep_interrupted(tmp_path) == 0
+    with open_runs(tmp_path) as store:
+        assert store.get("run_1").status == "failed"
+    assert list((tmp_path / JOURNALS).iterdir()) == []
+
+
+def test_a_repeated_call_is_written_once_and_counted(tmp_path: Path) -> None:
+    written = begun(tmp_path, events=4)
+    size = (tmp_path / JOURNALS / "run_1.jsonl").stat().st_size
+    written.add(EVENTS[3])
+    assert (tmp_path / JOURNALS / "run_1.jsonl").stat().st_size - size < 600
+    written.leave()
+    with open_runs(tmp_path) as store:
+        outcome = store.whole("run_1").outcome
+    assert outcome is not None
+    assert [(one.times, len(one.response["rows"])) for one in outcome.evidence] == [(2, 4)]
+
+
+def test_nothing_is_written_where_no_runs_are_kept(tmp_path: Path) -> None:
+    written = open_journal(settings(tmp_path, keep_runs=0), "run_1", "t", SolveOptions(), print)
+    assert isinstance(written, NoJournal)
+    assert not (tmp_path / JOURNALS).exists()
+
+
+def test_an_id_that_is_no_name_of_a_file_is_written_nowhere(tmp_path: Path) -> None:
+    said: list[str] = []
+    for run_id in ("../run_1", "", "run_1\n", "x" * 300):
+        begun(tmp_path, said, run_id=run_id).leave()
+    assert len(said) == 4
+    assert list(tmp_path.rglob("*")) == []
+
+
+@contextmanager
+def room(limit: int) -> Iterator[None]:
+    """As on a full disk: no file can grow beyond ``limit``."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limit", [0, 700, 1_500])
+def test_a_full_disk_is_reported_once_and_what_was_written_is_kept_later(
+    tmp_path: Path, limit: int
+) -> None:
+    said: list[str] = []
+    with room(limit):
+        begun(tmp_path, said).leave()
+        assert keep_interrupted(tmp_path) == 0
+    assert len(said) == 1
+    assert "would be lost" in said[0]
+    assert (tmp_path / JOURNALS / "run_1.jsonl").exists() is (limit > 0)
+    kept = keep_interrupted(tmp_path)
+    assert kept == int(limit > 0)
+    assert list((tmp_path / JOURNALS).iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
+    (tmp_path / JOURNALS).write_text("in the way")
+    said: list[str] = []
+    written = begun(tmp_path, said)
+    written.discard()
+    assert len(said) == 1
+    with open_runs(tmp_path) as store:
+        assert store.recent(5) == []
+
+
+def test_a_journal_that_grows_too_large_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "MOST_BYTES", 1_000)
+    said: list[str] = []
+    begun(tmp_path, said).leave()
+    assert len(said) == 1
+    assert keep_interrupted(tmp_path) == 1
+
+
+def test_a_journal_waits_for_a_store_that_cannot_be_used(tmp_path: Path) -> None:
+    begun(tmp_path).leave()
+    (tmp_path / RUNS_FILE).write_bytes(b"not a database" * 100)
+    with pytest.raises(DataError, match="damaged"):
+        open_runs(tmp_path)
+    (tmp_path / RUNS_FILE).unlink()
+    with open_runs(tmp_path) as store:
+        assert store.get("last").status == "interrupted"
+    with RunStore.open(tmp_path) as store:
+        assert store.interrupted("a task") == "run_1"
