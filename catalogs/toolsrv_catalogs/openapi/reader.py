@@ -9,6 +9,7 @@ come from, and fetches nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import PurePosixPath
@@ -431,20 +432,17 @@ def distinct(
 ) -> tuple[list[Parameter], list[Parameter]]:
     """Return the parameters with names of their own: a parameter is a name in a place.
 
-    Of those that share a name the one of the path keeps it, else the first required one; the
-    others are ``id_2``, ``id_3`` … and keep theirs on the wire.
+    Of those that share a name the body's keeps it and the others have their place in theirs,
+    ``id__path`` and ``id__query``, as in FastMCP; a number follows where that is taken. They keep
+    their own names on the wire.
     """
-    order = sorted([*required, *optional], key=lambda one: one.place != "path")
-    taken = {one.name for one in order}
-    seen: set[str] = set()
-    renamed: dict[int, Parameter] = {}
-    for one in order:
-        name = one.name
-        if name in seen:
-            name = unused(name, taken)
-            renamed[id(one)] = one.model_copy(update={"name": name, "wire": one.name})
-        seen.add(name)
-    return (
-        [renamed.get(id(one), one) for one in required],
-        [renamed.get(id(one), one) for one in optional],
-    )
+    shared = Counter(one.name for one in (*required, *optional))
+    taken = set(shared)
+
+    def named(one: Parameter) -> Parameter:
+        if shared[one.name] == 1 or one.place in ("body", "payload"):
+            return one
+        name = unused(f"{one.name}__{one.place}", taken)
+        return one.model_copy(update={"name": name, "wire": one.name})
+
+    return list(map(named, required)), list(map(named, optional))
