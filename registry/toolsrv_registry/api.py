@@ -39,6 +39,7 @@ Style = Literal[
     "commas",
     "spaces",
     "pipes",
+    "tabs",
     "pairs",
     "brackets",
     "json",
@@ -77,7 +78,7 @@ class Parameter(BaseModel):
     ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
-    ``commas``, ``spaces`` or ``pipes``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
+    ``commas``, ``spaces``, ``pipes`` or ``tabs``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
     (``v[a]=1&v[b][0]=2``), any value as ``json`` text; a ``label`` (``.1,2``) and a ``matrix``
     (``;v=1,2``) of a path may write each part for itself; ``""`` is the place's own way, in a
     query each part for itself. ``reserved`` leaves the signs that have a meaning in an address

@@ -109,3 +109,110 @@ def test_a_call_with_the_numbers_of_an_earlier_version_is_understood() -> None:
     about["requestBody"] = body(object_ | {"additionalProperties": True})
     takes_more = operation(about, "/x/{id}")
     assert sent(takes_more, {"id_path": "a", "id_2": "b"}).content == b'{"id_2":"b"}'
+
+
+# --- Swagger 2.0 ----------------------------------------------------------------------------------
+
+_FORM_FIELD = {"name": "a", "in": "formData", "type": "string"}
+_BODY_FIELD = {
+    "name": "whatever",
+    "in": "body",
+    "schema": {"type": "object", "properties": {"a": {"$ref": "#/definitions/A"}}},
+}
+_DEFINED = {"A": {"type": "string", "maxLength": 3}}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"), [(_FORM_FIELD, b"a=x"), (_BODY_FIELD, b'{"a":"x"}')], ids=["form", "body"]
+)
+@pytest.mark.parametrize("where", ["operation", "path item", "parameter", "list", "file"])
+def test_a_body_of_swagger_2_is_found_wherever_it_is_described(
+    where: str, given: dict[str, Any], wanted: bytes
+) -> None:
+    about: dict[str, Any] = {"operationId": "make", "responses": {}}
+    item: dict[str, Any] = {"post": about | {"parameters": [given]}}
+    more: dict[str, Any] = {"definitions": _DEFINED}
+    files: dict[str, Any] = {}
+    match where:
+        case "operation":
+            more["x-operations"], item = {"make": item["post"]}, {"post": {"$ref": ""}}
+            item["post"]["$ref"] = "#/x-operations/make"
+        case "path item":
+            more["x-items"], item = {"one": item}, {"$ref": "#/x-items/one"}
+        case "parameter":
+            more["parameters"] = {"P": given}
+            item["post"]["parameters"] = [{"$ref": "#/parameters/P"}]
+        case "list":
+            more["x-lists"] = {"one": [given]}
+            item["post"]["parameters"] = {"$ref": "#/x-lists/one"}
+        case "file":
+            files["parts.json"] = {"P": given, "definitions": _DEFINED}
+            item["post"]["parameters"] = [{"$ref": "parts.json#/P"}]
+    (api,), found = read({"swagger": "2.0", "paths": {"/x": item}, **more}, files)
+    assert sent(api, {"a": "x"}).content == wanted
+    assert (found.refused, found.notes) == ([], [])
+    if given is _BODY_FIELD:
+        with pytest.raises(ArgumentError, match="at most 3"):
+            bind(api, {"a": "xxxx"})
+
+
+def _swagger_list(place: str, form: str, **about: Any) -> Api:
+    one = {"name": "v", "in": place, "type": "array", "items": {"type": "string"}}
+    one |= {"collectionFormat": form} | ({"required": True} if place == "path" else {})
+    path = "/x/{v}" if place == "path" else "/x"
+    paths = {path: {"get" if place != "formData" else "post": {"parameters": [one], **about}}}
+    (api,), _ = read({"swagger": "2.0", "paths": paths})
+    return api
+
+
+@pytest.mark.parametrize(
+    ("form", "escaped", "plain"),
+    [("csv", ",", ","), ("ssv", "%20", " "), ("tsv", "%09", "\t"), ("pipes", "%7C", "|")],
+)
+def test_every_collection_format_of_swagger_2_goes_to_every_place(
+    form: str, escaped: str, plain: str
+) -> None:
+    given = {"v": ["a", "b"]}
+    assert line(_swagger_list("query", form), given) == f"/x?v=a{escaped}b"
+    assert sent(_swagger_list("formData", form), given).content == f"v=a{escaped}b".encode()
+    parts = _swagger_list("formData", form, consumes=["multipart/form-data"])
+    assert sent(parts, given).content.count(f"\r\n\r\na{plain}b\r\n".encode()) == 1
+    if form != "tsv":  # a tab cannot stand in a path or a header
+        assert line(_swagger_list("path", form), given) == f"/x/a{escaped}b"
+        assert sent(_swagger_list("header", form), given).headers["v"] == f"a{plain}b"
+    with pytest.raises(ArgumentError, match="parts them there"):
+        sent(parts, {"v": [f"a{plain}b"]})
+
+
+def test_a_response_of_swagger_2_in_another_file_says_what_is_accepted() -> None:
+    answer = {"description": "", "schema": {"$ref": "#/S"}}
+    files = {"parts.json": {"R": answer, "S": {"type": "string"}}}
+    about = {"produces": ["text/csv"], "responses": {"200": {"$ref": "parts.json#/R"}}}
+    (api,), _ = read({"swagger": "2.0", "paths": {"/x": {"get": about}}}, files)
+    assert api.accept == "text/csv"
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def test_a_part_of_a_form_has_the_style_that_openapi_3_1_gives_it() -> None:
+    fields = {"l": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object"}}
+    encoding = {
+        "l": {"style": "form", "explode": False},
+        "o": {"style": "deepObject", "explode": True},
+    }
+    schema = {"type": "object", "properties": fields}
+    content = body(schema, "multipart/form-data", encoding=encoding)
+    told = sent(operation({"requestBody": content}), {"l": ["a", "b"], "o": {"k": 1}}).content
+    assert b'name="l"\r\n\r\na,b\r\n' in told
+    assert b'name="o[k]"\r\n\r\n1\r\n' in told
+    old = operation({"requestBody": content}, openapi="3.0.3")  # which ignores it
+    assert sent(old, {"l": ["a", "b"]}).content.count(b'name="l"') == 2
+
+
+def test_an_object_in_a_list_of_a_form_is_json_without_blanks() -> None:
+    fields = {"l": {"type": "array", "items": {"type": "object"}}}
+    content = body({"type": "object", "properties": fields}, "application/x-www-form-urlencoded")
+    assert sent(operation({"requestBody": content}), {"l": [{"a": 1, "b": 2}]}).content == (
+        b"l=%7B%22a%22%3A1%2C%22b%22%3A2%7D"
+    )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
 from toolsrv_catalogs.fields import mapping
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi.references import Node, References
+from toolsrv_catalogs.openapi.references import Node, References, node_at
 from toolsrv_catalogs.openapi.schema import Shape, parameter, shape
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry import media as media_types
@@ -28,7 +28,12 @@ _DEFAULTS: dict[str, str] = {
     "path": "simple",
     "header": "simple",
 }
-_JOINED: dict[str, Style] = {"form": "commas", "spaceDelimited": "spaces", "pipeDelimited": "pipes"}
+_DELIMITED: dict[str, Style] = {
+    "spaceDelimited": "spaces",
+    "pipeDelimited": "pipes",
+    "tabDelimited": "tabs",  # of Swagger 2, which has them all in paths and headers too
+}
+_JOINED: dict[str, Style] = {"form": "commas", **_DELIMITED}
 _PREFIXED: dict[tuple[str, bool], Style] = {
     ("label", False): "label",
     ("label", True): "label_each",
@@ -68,6 +73,8 @@ def parameter_style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
     if place == "path" and name in ("label", "matrix"):
         return _PREFIXED[name, explode and kind not in _SCALARS]
     if place in {"path", "header"}:
+        if name in _DELIMITED and kind != "object":
+            return "" if kind in _SCALARS else _DELIMITED[name]
         if name != "simple":
             ways = "'simple', 'label' and 'matrix'" if place == "path" else "'simple'"
             raise StyleFault(f"style {name[:40]!r} cannot be sent; in a {place} {ways} can")
@@ -162,13 +169,15 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
     body_type = "" if _rank(kind) < _DECLARED else found.text(kind, NAME_LIMIT)
-    schema = Node(media.get("schema"), resolver)
+    schema = node_at(media.get("schema"), resolver)
     flat = shape(refs, schema)
     in_json = is_json_media(str(kind))
     if "*" in str(kind) and flat.words.get("format") == "binary":
         in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
     form = bare(str(kind)) if bare(str(kind)) in _FORMS else ""
+    is_old = str(mapping(refs.root.value).get("openapi")).startswith("3.0")
+    styled = (FORM,) if is_old else _FORMS
     more = _additional(refs, flat, schema)
     if more is None and flat.properties and not flat.required <= flat.properties.keys():
         more = {}  # it demands what it does not describe
@@ -192,7 +201,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         encoding = mapping(mapping(media.get("encoding")).get(name))
         told: dict[str, Any] = {}
         try:
-            written = _style(encoding, inner_flat.structure) if form == FORM else ""
+            written = _style(encoding, inner_flat.structure) if form in styled else ""
         except StyleFault as fault:
             if must:
                 raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault

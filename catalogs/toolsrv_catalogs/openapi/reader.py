@@ -34,12 +34,13 @@ from toolsrv_catalogs.openapi.references import (
     Node,
     ReferenceFault,
     References,
+    node_at,
     split_reference,
 )
 from toolsrv_catalogs.openapi.response import accepted, read_response
 from toolsrv_catalogs.openapi.schema import parameter, shape
 from toolsrv_catalogs.openapi.security import Schemes
-from toolsrv_catalogs.openapi.swagger import as_openapi, is_swagger
+from toolsrv_catalogs.openapi.swagger import as_openapi, as_operation, is_swagger
 from toolsrv_catalogs.selection import Selection
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
@@ -109,8 +110,6 @@ def read_openapi(
     found = FileFindings(path=str(path)) if found is None else found
     if fault := version_fault(document):
         raise DataError(f"{str(path)!r} {fault}")
-    if is_swagger(document):
-        document = as_openapi(document)
     reader = _Reader(document, path, category, load, found, server, variables or {})
     return reader.tool(wanted or Selection())
 
@@ -129,6 +128,8 @@ class _Reader:
         self._found = found
         self._variables = variables
         self._server = server
+        self._swagger = document if is_swagger(document) else None
+        document = document if self._swagger is None else as_openapi(document)
         self._refs = References(document, path, load)
         self._root = document
         self._schemes = Schemes(document, self._refs, found)
@@ -146,6 +147,8 @@ class _Reader:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
+            if operation and self._swagger is not None:
+                items, operation = as_operation(self._swagger, self._refs, items, operation)
             tags = mapping(operation.value).get("tags") if operation else None
             if operation and not wanted.wanted(listed(tags), url_path, method):
                 self._found.unselected += 1
@@ -393,7 +396,7 @@ class _Reader:
             schema = mapping(media).get("schema")
             examples = {key: one for key, one in mapping(media).items() if key in _EXAMPLES}
             about = about | examples
-        within = schema if isinstance(schema, Node) else Node(schema, node.resolver)
+        within = node_at(schema, node.resolver)
         flat = shape(self._refs, within)
         return parameter(
             self._refs,

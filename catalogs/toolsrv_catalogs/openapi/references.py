@@ -38,6 +38,11 @@ class Node(NamedTuple):
     resolver: Any
 
 
+def node_at(value: Any, resolver: Any) -> Node:
+    """Return a value as a node; one that is a node already keeps its resolver."""
+    return value if isinstance(value, Node) else Node(value, resolver)
+
+
 def split_reference(node: Node) -> tuple[Node, Node | None]:
     """Return a reference and what stands beside it, each for itself; None for nothing.
 
@@ -70,7 +75,7 @@ def variants(node: Node, key: str, *, inherited: bool = False) -> Iterator[Node]
     """
     value, resolver = node
     found = _listed(node, key)
-    nodes = (one if isinstance(one, Node) else Node(one, resolver) for one in found)
+    nodes = (node_at(one, resolver) for one in found)
     told = value.get("discriminator")
     mapping = told.get("mapping") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(mapping, dict):

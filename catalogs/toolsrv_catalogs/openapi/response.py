@@ -18,7 +18,7 @@ from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import SCHEMA
 from toolsrv_catalogs.openapi.body import is_json_media
-from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References
+from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References, node_at
 from toolsrv_catalogs.openapi.schema import Shape, shape
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry.media import JSON
@@ -73,7 +73,7 @@ def _success(refs: References, node: Node) -> Node | None:
     """Return the schema of the first success that is JSON, in the document's order."""
     for kind, (media, resolver) in _successes(refs, node):
         if is_json_media(kind) and "schema" in mapping(media):
-            return Node(media["schema"], resolver)
+            return node_at(media["schema"], resolver)
     return None
 
 

@@ -95,8 +95,14 @@ def _field(name: str, value: Any, about: Parameter) -> Iterable[tuple[str, str]]
 
 
 def _parts(name: str, value: Any, about: Parameter) -> Iterable[_Part]:
-    """Return the parts that a property becomes: one for each item of a list."""
+    """Return the parts that a property becomes: one for each item of a list, or as its style is.
+
+    Raises StyleError.
+    """
     schema = about.json_schema or {}
+    if about.style and isinstance(value, list | dict):
+        pairs = query_pairs(name, value, about.style, escape=spell)
+        return [(key, (None, text.encode(), None)) for key, text in pairs]
     if isinstance(value, list) and not is_json(about.media):
         items = schema.get("items")
         inner = items if isinstance(items, dict) else {}
