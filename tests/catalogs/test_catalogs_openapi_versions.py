@@ -160,7 +160,7 @@ def test_lists_of_swagger_are_written_in_their_format(told: dict[str, Any], want
 
 
 def test_a_format_that_cannot_be_sent_is_refused() -> None:
-    entry = {"name": "ids", "in": "query", "type": "array", "collectionFormat": "tsv"}
+    entry = {"name": "ids", "in": "query", "type": "array", "collectionFormat": "csvv"}
     tool, found = read(swagger({"/a": {"get": {"parameters": [entry]}}}))
     assert (len(tool.apis), found.refused[0].name) == (1, "ids")
 

@@ -147,12 +147,14 @@ class _Reader:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            if operation and self._swagger is not None:
-                items, operation = as_operation(self._swagger, self._refs, items, operation)
-            tags = mapping(operation.value).get("tags") if operation else None
-            if operation and not wanted.wanted(listed(tags), url_path, method):
+            if operation is None:
+                continue
+            parts = items
+            if self._swagger is not None:
+                parts, operation = as_operation(self._swagger, self._refs, items, operation)
+            if not wanted.wanted(listed(operation.value.get("tags")), url_path, method):
                 self._found.unselected += 1
-            elif operation and (api := self._safely(url_path, method, items, operation)):
+            elif api := self._safely(url_path, method, parts, operation):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
