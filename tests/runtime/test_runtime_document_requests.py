@@ -216,3 +216,70 @@ def test_an_object_in_a_list_of_a_form_is_json_without_blanks() -> None:
     assert sent(operation({"requestBody": content}), {"l": [{"a": 1, "b": 2}]}).content == (
         b"l=%7B%22a%22%3A1%2C%22b%22%3A2%7D"
     )
+
+
+# --- references -----------------------------------------------------------------------------------
+
+_OBJECT = {"type": "object"}
+_SHORT = {"type": "string", "maxLength": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "more"),
+    [
+        ({"$id": "https://ex.test/a", "properties": {"a": {"$ref": "#/$defs/S"}}}, {}),
+        ({"$id": "https://ex.test/a", "properties": {"a": {"$ref": "b"}}}, {"$id": "b"}),
+        (
+            {"$id": "https://ex.test/a", "properties": {"a": {"$ref": "b"}}},
+            {"$id": "https://ex.test/b"},
+        ),
+        ({"$id": "A", "properties": {"a": {"$ref": "#/components/schemas/S"}}}, {}),
+        ({"properties": {"a": {"$ref": "https://ex.test/b"}}}, {"$id": "https://ex.test/b"}),
+        ({"properties": {"a": {"$ref": "https://self.test/d#/components/schemas/S"}}}, {}),
+        ({"properties": {"a": {"$dynamicRef": "#S"}}}, {"$dynamicAnchor": "S"}),
+    ],
+    ids=["$defs", "relative", "absolute", "around", "named", "$self", "dynamic"],
+)
+def test_references_are_relative_to_where_they_stand(
+    schema: dict[str, Any], more: dict[str, Any]
+) -> None:
+    whole = _OBJECT | schema | {"$defs": {"S": _SHORT}}
+    api = operation(
+        {"requestBody": body(whole)},
+        components={"schemas": {"S": _SHORT | more}},
+        **{"$self": "https://self.test/d"},
+    )
+    assert sent(api, {"a": "xyz"}).content == b'{"a":"xyz"}'
+    with pytest.raises(ArgumentError, match="at most 3"):
+        bind(api, {"a": "wxyz"})
+
+
+def test_a_dynamic_reference_that_its_place_decides_takes_any_value_and_is_told() -> None:
+    dynamic = {"properties": {"a": {"$dynamicRef": "#S"}}}
+    several = {"S": {"$dynamicAnchor": "S", **_SHORT}, "T": {"$dynamicAnchor": "S"}}
+    about = {"requestBody": body(_OBJECT | dynamic)}
+    (api,), found = read({"paths": {"/x": {"post": about}}, "components": {"schemas": several}})
+    assert sent(api, {"a": "wxyz"}).content == b'{"a":"wxyz"}'
+    assert ["'#S' is another schema in another place" in one for one in found.notes] == [True]
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        {"type": "array", "items": {"$ref": "#/nowhere"}},
+        {"type": "object", "properties": {"deep": {"$ref": "#/nowhere"}}},
+        {"type": "object", "additionalProperties": {"$ref": "#/nowhere"}},
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"k": {"$ref": "x.json"}}},
+            ]
+        },
+    ],
+)
+def test_a_dead_reference_is_told_at_any_depth(within: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"a": within}}
+    _, found = read({"paths": {"/x": {"post": {"requestBody": body(schema)}}}})
+    told = [one for one in found.notes if "any value is taken where" in one]
+    assert len(told) == 1
+    assert "leads to nothing" in told[0]

@@ -247,7 +247,7 @@ def place_schema(
 
     ``more`` is the schema of properties that are not ``named``, None where none are taken.
     """
-    whole = refs.once("whole", schema, partial(argument_schema, schema, refs.peek))
+    whole = refs.once("whole", schema, partial(argument_schema, schema, refs.part))
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
     if not beyond and more is None:
         return None
@@ -281,7 +281,7 @@ def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] |
         return None
     if not isinstance(told, dict) or "patternProperties" in flat.words:
         return {}
-    return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
+    return argument_schema(Node(told, flat.resolver or schema.resolver), refs.part)
 
 
 def _part_media(
