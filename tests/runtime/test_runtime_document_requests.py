@@ -12,6 +12,7 @@ from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.arguments import bind
+from toolsrv_runtime.calls.credentials import authorize
 from toolsrv_runtime.calls.request import OutgoingRequest, build_request
 from toolsrv_runtime.errors import ArgumentError
 
@@ -283,3 +284,89 @@ def test_a_dead_reference_is_told_at_any_depth(within: dict[str, Any]) -> None:
     told = [one for one in found.notes if "any value is taken where" in one]
     assert len(told) == 1
     assert "leads to nothing" in told[0]
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def _get(*parameters: dict[str, Any], **more: Any) -> Api:
+    document = {"paths": {"/x": {"get": {"parameters": list(parameters)}}}, **more}
+    (api,), _ = read(document)
+    return api
+
+
+def test_a_whole_query_is_json_or_text_without_a_name() -> None:
+    told = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    content = {"application/json": {"schema": told}}
+    api = _get({"name": "q", "in": "querystring", "required": True, "content": content})
+    assert line(api, {"q": {"a": 1}}) == "/x?%7B%22a%22%3A1%7D"
+    with pytest.raises(ArgumentError, match="lacks a"):
+        bind(api, {"q": {}})
+    with pytest.raises(ArgumentError, match="'q' is missing"):
+        bind(api, {})
+    text = _get({"name": "q", "in": "querystring", "content": {"text/plain": {"schema": {}}}})
+    assert line(text, {"q": "a=b c"}) == "/x?a%3Db%20c"
+    assert line(text, {}) == "/x"
+
+
+def test_a_media_type_of_a_parameter_may_be_referred_to() -> None:
+    media = {"schema": {"type": "array", "items": {"type": "integer"}}}
+    content = {"application/json": {"$ref": "#/components/mediaTypes/L"}}
+    api = _get(parameter("q", content=content), components={"mediaTypes": {"L": media}})
+    assert line(api, {"q": [1, 2]}) == "/x?q=%5B1%2C2%5D"
+    with pytest.raises(ArgumentError, match="whole number"):
+        bind(api, {"q": ["a"]})
+
+
+def test_a_cookie_of_style_cookie_is_not_escaped() -> None:
+    api = _get(parameter("c", "cookie", style="cookie", schema={}))
+    assert sent(api, {"c": "a%20b"}).headers["Cookie"] == "c=a%20b"
+    assert sent(api, {"c": ["a", "b"]}).headers["Cookie"] == "c=a; c=b"
+    assert sent(api, {"c": {"k": "v", "l": 1}}).headers["Cookie"] == "k=v; l=1"
+    for odd in ("a;d=e", "a b", 'a"', "a,b", "ü", "a\r\nX-Y: z"):
+        with pytest.raises(ArgumentError, match=r"cookie cannot hold|control character"):
+            sent(api, {"c": odd})
+
+
+@pytest.mark.parametrize("schema", [{"type": "boolean"}, {"type": "integer"}, {"enum": ["a"]}])
+def test_an_empty_value_that_is_allowed_is_sent_whatever_the_schema_says(
+    schema: dict[str, Any],
+) -> None:
+    assert line(_get(parameter("q", schema=schema, allowEmptyValue=True)), {"q": ""}) == "/x?q="
+    with pytest.raises(ArgumentError):
+        bind(_get(parameter("q", schema=schema)), {"q": ""})
+
+
+def test_null_is_sent_where_swagger_2_says_so_in_its_own_way() -> None:
+    fields = {"a": {"type": "string", "x-nullable": True}, "b": {"type": "string"}}
+    one = {"name": "b", "in": "body", "schema": {"type": "object", "properties": fields}}
+    (api,), _ = read({"swagger": "2.0", "paths": {"/x": {"post": {"parameters": [one]}}}})
+    assert sent(api, {"a": None}).content == b'{"a":null}'
+    with pytest.raises(ArgumentError):
+        bind(api, {"b": None})
+
+
+@pytest.mark.parametrize("place", ["query", "header", "cookie"])
+def test_a_parameter_that_is_the_api_key_is_not_asked_for(place: str) -> None:
+    scheme = {"type": "apiKey", "in": place, "name": "X-Key"}
+    components = {"securitySchemes": {"k": scheme}}
+    named = parameter("x-key" if place == "header" else "X-Key", place, required=True)
+    other = parameter("q", required=True)
+    api = _get(named, other, components=components, security=[{"k": []}])
+    assert [one.name for one in api.required] == ["q"]
+    keyed = authorize(api, sent(api, {"q": "1"}), lambda _: "SECRET-KEY")
+    told = keyed.url.raw_path.decode() + str(dict(keyed.headers))
+    assert told.count("SECRET-KEY") == 1
+
+
+def test_a_server_that_is_no_web_address_comes_last() -> None:
+    servers = [{"url": "wss://api.test/ws"}, {"url": "http://api.test/http"}]
+    assert _get(servers=servers).url == "http://api.test/http/x"
+    servers.append({"url": "https://api.test/https"})
+    assert _get(servers=servers).url == "https://api.test/https/x"
+
+
+def test_a_body_of_very_many_properties_is_one_argument() -> None:
+    schema = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(9_000)}}
+    api = operation({"requestBody": body(schema)})
+    assert sent(api, {"body": {"p8999": "x"}}).content == b'{"p8999":"x"}'

@@ -81,6 +81,8 @@ def parameter_style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
         if kind != "object":
             return ""
         return "pairs" if explode else "commas"
+    if name == "cookie" and place == "cookie" and about.get("explode") is not False:
+        return "cookie"
     if name in _JOINED and place != "cookie":
         return "" if explode or kind in _SCALARS else _JOINED[name]
     if name == "form":  # lists too stand in one cookie: there is no other way to send them
@@ -107,6 +109,13 @@ def content_style(media: str, kind: str) -> Style:
     return ""
 
 
+def whole_query_style(media: str, kind: str) -> Style:
+    """Return how a query is written that is one value. Raises StyleFault as ``content_style``."""
+    if bare(media) == FORM:
+        raise StyleFault("a form as a whole query needs properties")
+    return "whole_json" if content_style(media, kind) == "json" else "whole"
+
+
 def is_json_media(media: str) -> bool:
     """Whether a media type is JSON, or anything."""
     return bare(media) in {"*/*", "application/*"} or media_types.is_json(media)
@@ -127,6 +136,8 @@ _ABOUT = frozenset({"title", "description", "example", "examples", "deprecated",
 """Words of a schema that say nothing of its values: such a part is bytes (OpenAPI 3.1, 4.8.14)."""
 _DECLARED = 2
 """The rank from which on a media type is kept: before it application/json is sent."""
+_PROPERTIES_LIMIT = 4_000
+"""Properties of a body that are arguments; one with more is one argument."""
 _NODES_EACH, _NODES_OF_BODY = 32, 1_200
 """Schemas that are kept of each property of a body at least, and of all about."""
 _OF_EACH = frozenset({"type", "properties", "additionalProperties"})
@@ -182,7 +193,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     if more is None and flat.properties and not flat.required <= flat.properties.keys():
         more = {}  # it demands what it does not describe
     other = set(flat.types) - {"object"}
-    if other or (not flat.properties and more is None) or not (in_json or form):
+    is_wide = len(flat.properties) > _PROPERTIES_LIMIT
+    if other or (not flat.properties and more is None) or not (in_json or form) or is_wide:
         about = {"description": body.get("description")} | media
         whole = parameter(refs, schema, found, name=WHOLE, place="payload", about=about, flat=flat)
         if not in_json and not form:

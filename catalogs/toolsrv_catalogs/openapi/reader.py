@@ -28,6 +28,7 @@ from toolsrv_catalogs.openapi.body import (
     parameter_style,
     place_schema,
     read_body,
+    whole_query_style,
 )
 from toolsrv_catalogs.openapi.references import (
     Load,
@@ -43,7 +44,7 @@ from toolsrv_catalogs.openapi.security import Schemes
 from toolsrv_catalogs.openapi.swagger import as_openapi, as_operation, is_swagger
 from toolsrv_catalogs.selection import Selection
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
-from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
+from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.media import FORM
 
@@ -65,6 +66,8 @@ _MISSED_LIMIT = 5
 """Faults of parts that are told of one operation."""
 _Described = dict[tuple[str, str], tuple[Node, dict[str, Any], Node]]
 """Parameters by name and place: what describes one, as an object too, and where it is listed."""
+QUERYSTRING = "querystring"
+"""Where a parameter goes that is the whole query."""
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -258,9 +261,11 @@ class _Reader:
             together += [body.together] if body.together is not None else []
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
-        required, optional = distinct(required, optional)
-        url = self._url(url_path, item, about, name)
         security = self._schemes.of(about)
+        needed = [one for one in required if not _is_key(one, security)]
+        optional = [*(one for one in required if _is_key(one, security)), *optional]
+        required, optional = distinct(needed, optional)
+        url = self._url(url_path, item, about, name)
         return Api(
             id=api_place(self._category, self._name, name),
             category=self._category,
@@ -326,7 +331,7 @@ class _Reader:
                 except ReferenceFault as fault:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
-                if mapping(node.value).get("in") == "querystring":
+                if mapping(node.value).get("in") == QUERYSTRING:
                     merged |= self._querystring(node, together)
                     continue
                 about = mapping(node.value)
@@ -364,19 +369,16 @@ class _Reader:
         return required, optional
 
     def _querystring(self, node: Node, together: list[PlaceSchema]) -> _Described:
-        """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
+        """Return the fields of a whole query that is a form, else the query (OpenAPI 3.2).
 
-        ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
+        ``together`` takes what they have to fulfil together.
         """
         about = mapping(node.value)
         media = self._refs.follow(Node(mapping(about.get("content")).get(FORM), node.resolver))
         within = Node(mapping(media.value).get("schema"), media.resolver)
         flat = shape(self._refs, within)
         if not flat.properties:
-            reason = "its content cannot be sent as a whole query; a form with properties can"
-            if about.get("required") is True:
-                raise ValueError(f"its parameter {str(about.get('name'))[:80]!r}: {reason}")
-            self._found.refuse("parameter", reason, name=str(about.get("name") or ""))
+            return {(str(about.get("name") or QUERYSTRING), "query"): (node, about, node)}
         needs = about.get("required") is True
         needed = flat.required if needs else set()
         whole = place_schema(self._refs, within, "query", required=needs)
@@ -394,12 +396,18 @@ class _Reader:
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
         if schema is None:
-            written, media = next(iter(mapping(about.get("content")).items()), ("", None))
-            schema = mapping(media).get("schema")
-            examples = {key: one for key, one in mapping(media).items() if key in _EXAMPLES}
+            contents = Node(about.get("content"), node.resolver)
+            written, schema, examples = self._content(contents)
             about = about | examples
         within = node_at(schema, node.resolver)
         flat = shape(self._refs, within)
+        if about.get("in") == QUERYSTRING:
+            style = whole_query_style(written, flat.structure)
+        elif written:
+            style = content_style(written, flat.structure)
+        else:
+            style = parameter_style(about, place, flat.structure)
+        is_query = place == "query"
         return parameter(
             self._refs,
             within,
@@ -408,11 +416,18 @@ class _Reader:
             place=place,
             about=about,
             flat=flat,
-            style=content_style(str(written), flat.structure)
-            if written
-            else parameter_style(about, place, flat.structure),
-            reserved=place == "query" and about.get("allowReserved") is True,
+            style=style,
+            reserved=is_query and about.get("allowReserved") is True,
+            empty=is_query and about.get("allowEmptyValue") is True,
         )
+
+    def _content(self, node: Node) -> tuple[str, Node, dict[str, Any]]:
+        """Return the media type of a parameter's content, its schema and its examples."""
+        written, entry = next(iter(mapping(node.value).items()), ("", None))
+        media = self._refs.follow(Node(entry, node.resolver))
+        about = mapping(media.value)
+        examples = {key: one for key, one in about.items() if key in _EXAMPLES}
+        return str(written), Node(about.get("schema"), media.resolver), examples
 
     def _url(
         self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
@@ -430,6 +445,14 @@ class _Reader:
             self._found.refuse("address", f"{fault}; the API cannot be called", name=name)
             return ""
         return self._found.text(base.split("?")[0].split("#")[0].rstrip("/") + url_path, URL_LIMIT)
+
+
+def _is_key(one: Parameter, security: tuple[tuple[SecurityScheme, ...], ...]) -> bool:
+    """Whether a parameter is an API key of a security scheme too, which fills it."""
+    wanted = (one.place, one.name.lower())
+    return any(
+        (scheme.place, scheme.key.lower()) == wanted for group in security for scheme in group
+    )
 
 
 def distinct(

@@ -424,8 +424,10 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
         raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
         return _check(coerce_to_type(parameter, value))
+    if parameter.empty and value == "":
+        return value
     in_body = parameter.place in ("body", "payload")
-    in_json = parameter.style == "json" or (in_body and api.sends_json)
+    in_json = parameter.style in ("json", "whole_json") or (in_body and api.sends_json)
     found = convert_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")

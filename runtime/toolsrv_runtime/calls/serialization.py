@@ -29,6 +29,7 @@ _BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C", "tabs": "%09"}
 _UNSAFE_BETWEEN = {"spaces": " ", "pipes": "|", "tabs": "\t"}
 _RESERVED = ":/?@!$'()*,;="
 """Reserved signs that have no meaning of their own in the value of a query."""
+_COOKIE = re.compile(r"[!#-+\--:<-\[\]-~]*")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 
 
@@ -62,6 +63,11 @@ def _text(value: Any) -> str:
 def ascii_json(value: Any) -> str:
     """Return JSON that may stand in a header too: line ends and accents are escapes in it."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+
+
+def whole_query(value: Any, style: Style) -> str:
+    """Return a value that is the whole query, escaped."""
+    return percent_encode(ascii_json(value) if style == "whole_json" else value)
 
 
 def vanishes_in_query(value: Any) -> bool:
@@ -121,16 +127,26 @@ def cookie_pairs(name: str, value: Any, style: Style) -> Iterator[tuple[str, str
     """Yield names and escaped values for cookies: one, or one for each entry of an object.
 
     Raises:
-        StyleError: a part holds the comma that stands between the parts.
+        StyleError: a part holds the comma that stands between the parts, or what no cookie holds.
     """
     if style == "json":
         yield name, percent_encode(ascii_json(value))
+    elif style == "cookie":
+        yield from query_pairs(name, value, "", escape=_cookie_text)
     elif style == "pairs" and isinstance(value, dict):
         for key, one in value.items():
             yield key, percent_encode(one)
     else:
         _check_between(value, ",")
         yield name, _simple(value, ",", percent_encode, style)
+
+
+def _cookie_text(value: Any) -> str:
+    """Return a value of a cookie that is not escaped (RFC 6265, 4.1.1). Raises StyleError."""
+    text = _text(value)
+    if not _COOKIE.fullmatch(text):
+        raise StyleError("holds a sign that a cookie cannot hold without an escape")
+    return text
 
 
 def _check_between(value: Any, sign: str) -> None:
