@@ -158,7 +158,7 @@ def test_a_body_of_swagger_2_is_found_wherever_it_is_described(
 
 
 def _swagger_list(place: str, form: str, **about: Any) -> Api:
-    one = {"name": "v", "in": place, "type": "array", "items": {"type": "string"}}
+    one: dict[str, Any] = {"name": "v", "in": place, "type": "array", "items": {"type": "string"}}
     one |= {"collectionFormat": form} | ({"required": True} if place == "path" else {})
     path = "/x/{v}" if place == "path" else "/x"
     paths = {path: {"get" if place != "formData" else "post": {"parameters": [one], **about}}}
