@@ -92,6 +92,7 @@ def read_openapi(
     found: FileFindings | None = None,
     server: str = "",
     variables: Mapping[str, str] | None = None,
+    location: str = "",
     wanted: Selection | None = None,
 ) -> Tool:
     """Return the tool that an OpenAPI document describes.
@@ -105,6 +106,8 @@ def read_openapi(
         server: the address that is called in place of servers with a host, and that servers
             without one are relative to.
         variables: values of the variables of servers.
+        location: the URL that the document was read from, which servers without a host are
+            relative to.
         wanted: says which operations are read; all of them without.
 
     Raises:
@@ -113,7 +116,7 @@ def read_openapi(
     found = FileFindings(path=str(path)) if found is None else found
     if fault := version_fault(document):
         raise DataError(f"{str(path)!r} {fault}")
-    reader = _Reader(document, path, category, load, found, server, variables or {})
+    reader = _Reader(document, path, category, load, found, server, variables or {}, location)
     return reader.tool(wanted or Selection())
 
 
@@ -127,9 +130,11 @@ class _Reader:
         found: FileFindings,
         server: str,
         variables: Mapping[str, str],
+        location: str,
     ) -> None:
         self._found = found
         self._variables = variables
+        self._location = location
         self._server = server
         self._swagger = document if is_swagger(document) else None
         document = document if self._swagger is None else as_openapi(document)
@@ -433,7 +438,7 @@ class _Reader:
         self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
     ) -> str:
         servers = about.get("servers") or item.get("servers") or self._root.get("servers")
-        base, others = server_of(servers, self._server, self._variables)
+        base, others = server_of(servers, self._server, self._variables, self._location)
         if others:
             told = f"{base[:200]!r} is called, not {', '.join(others)[:200]}"
             if (
