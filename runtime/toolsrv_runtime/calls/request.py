@@ -297,8 +297,6 @@ def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, valu
     if place not in ("body", "payload") or api.sends_json:
         value = inline_base64(value, parameter.json_schema)
     kind = bare(api.body_type) if place == "body" else ""
-    if place == "query" and not parameter.place:
-        value = _as_provider_writes(parameter, value)
     if place not in ("body", "payload") or kind == FORM:
         is_lost = style not in ("json", "whole_json") and vanishes_in_query(value)
     else:
@@ -330,6 +328,8 @@ def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, valu
         case "query" if style in ("whole", "whole_json"):
             parts.whole_query = whole_query(value, style)
         case _:
+            if not parameter.place:
+                value = _as_provider_writes(parameter, value)
             escape = percent_encode_reserved if parameter.reserved else percent_encode
             parts.query.extend(query_pairs(name, value, style, escape=escape))
 
