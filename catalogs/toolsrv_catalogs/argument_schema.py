@@ -1,7 +1,7 @@
 """JSON Schemas of arguments: self-contained, bounded, and never stricter than the source.
 
 A schema of a document becomes JSON Schema 2020-12 without references: OpenAPI 3.0's ``nullable``
-is a type, its ``exclusiveMinimum: true`` a number, and a discriminator is a property with allowed
+(and ``x-nullable``, which Swagger 2's documents write) is a type, its ``exclusiveMinimum: true`` a number, and a discriminator is a property with allowed
 values. What lies too deep, is too much or cannot be followed admits anything; what would then be
 stricter is left out (``not``, ``if``, ``unevaluatedProperties``), and ``oneOf`` becomes ``anyOf``.
 """
@@ -132,7 +132,8 @@ class _Builder:
         self._unevaluated(here, depth, unnamed, result, part=part)
         if not part and (names := _read_only(result)):
             self._lose(_ask_less(result, names))
-        return _nullable(result) if here.value.get("nullable") is True else result
+        is_nullable = True in (here.value.get("nullable"), here.value.get("x-nullable"))
+        return _nullable(result) if is_nullable else result
 
     def _cut(self, node: Node) -> dict[str, Any]:
         """Return what stands for a schema that is not kept: of a property whether it is read-only."""

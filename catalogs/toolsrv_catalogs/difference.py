@@ -93,6 +93,8 @@ def _parameter(kind: str, parameter: Parameter) -> list[str]:
         head += f", written with {parameter.style}"
     if parameter.reserved:
         head += ", reserved signs as they are"
+    if parameter.empty:
+        head += ", may be empty"
     if parameter.media:
         head += f", as {parameter.media}"
     if parameter.default != "":

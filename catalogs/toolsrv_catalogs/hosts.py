@@ -60,23 +60,36 @@ _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 
 
 def server_of(
-    servers: Any, published: str = "", variables: Mapping[str, str] | None = None
+    servers: Any,
+    published: str = "",
+    variables: Mapping[str, str] | None = None,
+    location: str = "",
 ) -> tuple[str, list[str]]:
-    """Return the address of the best of the servers, HTTPS before others, and the other addresses.
+    """Return the address of the best of the servers, HTTPS before HTTP, and the other addresses.
 
     ``published`` is where the document belongs: what relative servers are relative to, and the
     server itself in place of those with a host, and where the document names none. ``variables``
-    are values for what stands in braces. The address is ``""`` where there is none.
+    are values for what stands in braces. ``location`` is the URL that the document was read from:
+    servers without a host are relative to it, and its root is the server of a document that names
+    none. The address is ``""`` where there is none.
     """
     listed = servers if isinstance(servers, list) else []
     filled = [_filled(one, variables or {}) for one in listed if isinstance(one, dict)]
     if published:
         relative = next((one for one in filled if not _has_host(one)), "")
         return _whole(relative, published) if relative else published, []
-    filled.sort(key=lambda base: not base.startswith("https://"))
+    if location:
+        filled = [one if _has_host(one) else _whole(one, location) for one in filled or ["/"]]
+    filled.sort(key=_preference)
     first = filled[0] if filled else ""
     rest = first.partition("://")[2]
     return first, [one for one in filled[1:] if one.partition("://")[2] != rest]
+
+
+def _preference(base: str) -> int:
+    """Return the rank of a server: HTTPS, then HTTP and relative ones, then what is not called."""
+    scheme = base.partition("://")[0].lower() if _has_host(base) else "http"
+    return {"https": 0, "http": 1}.get(scheme, 2)
 
 
 def server_fault(base: str) -> str:

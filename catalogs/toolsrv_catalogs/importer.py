@@ -80,6 +80,7 @@ def read_catalog(
     server: str | None = None,
     within: str = "",
     variables: Mapping[str, str] | None = None,
+    location: str = "",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
@@ -96,6 +97,8 @@ def read_catalog(
         server: the address that OpenAPI documents are called at, in place of their own servers;
             those without a host are relative to it.
         variables: values of the variables in the servers of OpenAPI documents.
+        location: the URL that ``path`` was brought from. If it is one document, its servers
+            without a host are relative to that.
         include: rules of ``selection`` that say which operations are taken; none for all.
         exclude: rules for those that are left out.
         progress: hears (bytes read, bytes in all).
@@ -112,6 +115,7 @@ def read_catalog(
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
     wanted = selection(include, exclude)
     reader = _Reader(open_source(path), path, category, server or "", variables or {}, wanted)
+    reader.location = location
     reader.watch.within = within
     reader.read(progress)
     if within and not reader.found:
@@ -168,6 +172,7 @@ class _Reader:
     server: str
     variables: Mapping[str, str]
     wanted: Selection
+    location: str = ""
     found: dict[str, FileFindings] = field(default_factory=dict)
     tools: list[tuple[PurePosixPath, Tool]] = field(default_factory=list)
     schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
@@ -212,6 +217,7 @@ class _Reader:
                 found=found,
                 server=self.server,
                 variables=self.variables,
+                location=self.location if len(self.found) == 1 else "",
                 wanted=self.wanted,
             )
             self._take(path, tool)

@@ -367,6 +367,7 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
         style=_STYLES.get(style, "") if isinstance(style, str) else "",
         wire=found.text(ours.get("wire"), NAME_LIMIT),
         reserved=ours.get("reserved") is True,
+        empty=ours.get("empty") is True,
         media=found.text(ours.get("media"), NAME_LIMIT),
         example=None if example is None else fields.default(example, found),
         json_schema=schema,

@@ -39,6 +39,7 @@ Style = Literal[
     "commas",
     "spaces",
     "pipes",
+    "tabs",
     "pairs",
     "brackets",
     "json",
@@ -46,6 +47,9 @@ Style = Literal[
     "label_each",
     "matrix",
     "matrix_each",
+    "cookie",
+    "whole",
+    "whole_json",
 ]
 
 
@@ -77,11 +81,13 @@ class Parameter(BaseModel):
     ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
-    ``commas``, ``spaces`` or ``pipes``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
+    ``commas``, ``spaces``, ``pipes`` or ``tabs``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
     (``v[a]=1&v[b][0]=2``), any value as ``json`` text; a ``label`` (``.1,2``) and a ``matrix``
     (``;v=1,2``) of a path may write each part for itself; ``""`` is the place's own way, in a
-    query each part for itself. ``reserved`` leaves the signs that have a meaning in an address
-    as they are (OpenAPI's ``allowReserved``); ``media`` is the media type of a part of a form.
+    query each part for itself. A ``cookie`` is written without escapes, and a ``whole`` query is
+    one value without a name, as text or as JSON. ``reserved`` leaves the signs that have a meaning
+    in an address as they are (OpenAPI's ``allowReserved``); ``empty`` takes ``""`` whatever the
+    schema says (``allowEmptyValue``); ``media`` is the media type of a part of a form.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -95,6 +101,7 @@ class Parameter(BaseModel):
     style: Style = Field(default="", exclude_if=_empty)
     wire: str = Field(default="", exclude_if=_empty)
     reserved: bool = Field(default=False, exclude_if=_empty)
+    empty: bool = Field(default=False, exclude_if=_empty)
     media: str = Field(default="", exclude_if=_empty)
     example: Any = Field(default=None, exclude_if=_missing)
     json_schema: dict[str, Any] | None = Field(default=None, exclude_if=_missing)

@@ -558,8 +558,8 @@ def test_of_two_parameters_of_one_name_and_place_the_last_is_taken_and_told() ->
     (api,) = tool.apis
     assert [(one.name, one.wire, one.place, one.description) for one in api.optional] == [
         ("r", "", "query", ""),
-        ("q", "", "query", "second"),
-        ("q_2", "q", "header", ""),
+        ("q__query", "q", "query", "second"),
+        ("q__header", "q", "header", ""),
     ]
     assert found.notes == ["/x: 'q' is there twice in query; the last one counts"]
 

@@ -81,8 +81,8 @@ def test_a_whole_query_that_is_a_form_is_its_fields() -> None:
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_whole_query_of_json_is_refused(required: bool) -> None:
-    content = {"application/json": {"schema": {"type": "object"}}}
+def test_a_whole_query_that_is_a_form_without_fields_is_refused(required: bool) -> None:
+    content = {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}
     entry = {"name": "whole", "in": "querystring", "required": required, "content": content}
     tool, found = read(openapi({"/x": {"get": {"parameters": [entry]}}}))
     assert len(tool.apis) == (0 if required else 1)
@@ -160,7 +160,7 @@ def test_lists_of_swagger_are_written_in_their_format(told: dict[str, Any], want
 
 
 def test_a_format_that_cannot_be_sent_is_refused() -> None:
-    entry = {"name": "ids", "in": "query", "type": "array", "collectionFormat": "tsv"}
+    entry = {"name": "ids", "in": "query", "type": "array", "collectionFormat": "csvv"}
     tool, found = read(swagger({"/a": {"get": {"parameters": [entry]}}}))
     assert (len(tool.apis), found.refused[0].name) == (1, "ids")
 

@@ -238,7 +238,7 @@ LIST, OBJECT = ["a", "b,c d"], {"min": 1, "to": ["x", "y"]}
         ("commas", LIST, "v=a,b%2Cc%20d"),
         ("spaces", ["a", "b,c"], "v=a%20b%2Cc"),
         ("pipes", LIST, "v=a%7Cb%2Cc%20d"),
-        ("pairs", OBJECT, "min=1&to=%5B%22x%22%2C%20%22y%22%5D"),
+        ("pairs", OBJECT, "min=1&to=%5B%22x%22%2C%22y%22%5D"),
         ("commas", {"min": 1, "max": 2}, "v=min,1,max,2"),
         ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D%5B0%5D=x&v%5Bto%5D%5B1%5D=y"),
         ("brackets", [{"a": "b"}], "v%5B0%5D%5Ba%5D=b"),

@@ -283,6 +283,23 @@ def _forget(data_dir: Path) -> None:
         database.execute("UPDATE catalogs SET origin = 'null', options = '{}' WHERE name = 'shop'")
 
 
+@pytest.mark.parametrize(
+    ("servers", "path"),
+    [(None, "/stock"), ([{"url": "/v3"}], "/v3/stock"), ([{"url": "v3"}], "/docs/v3/stock")],
+)
+def test_a_server_without_a_host_is_relative_to_the_url_of_its_document(
+    run: Run, place: str, servers: Any, path: str
+) -> None:
+    document = shop() | {"servers": servers}
+    _answer({key: one for key, one in document.items() if one is not None})
+    base = place.rpartition("/")[0]
+    told_of = imported(run, f"{base}/docs/openapi.json", "--accept")
+    assert told_of["refused"] == []
+    described = told(run("describe", "Other/shop/stock", "--json"))
+    assert described["url"] == base + path
+    assert refreshed(run)["changed"] == []
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "archive", "url"])
 def test_a_catalog_of_an_earlier_version_is_read_from_its_source(
     run: Run, tmp_path: Path, data_dir: Path, place: str, kind: str

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
 from toolsrv_catalogs.fields import mapping
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi.references import Node, References
+from toolsrv_catalogs.openapi.references import Node, References, node_at
 from toolsrv_catalogs.openapi.schema import Shape, parameter, shape
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry import media as media_types
@@ -28,7 +28,12 @@ _DEFAULTS: dict[str, str] = {
     "path": "simple",
     "header": "simple",
 }
-_JOINED: dict[str, Style] = {"form": "commas", "spaceDelimited": "spaces", "pipeDelimited": "pipes"}
+_DELIMITED: dict[str, Style] = {
+    "spaceDelimited": "spaces",
+    "pipeDelimited": "pipes",
+    "tabDelimited": "tabs",  # of Swagger 2, which has them all in paths and headers too
+}
+_JOINED: dict[str, Style] = {"form": "commas", **_DELIMITED}
 _PREFIXED: dict[tuple[str, bool], Style] = {
     ("label", False): "label",
     ("label", True): "label_each",
@@ -68,12 +73,16 @@ def parameter_style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
     if place == "path" and name in ("label", "matrix"):
         return _PREFIXED[name, explode and kind not in _SCALARS]
     if place in {"path", "header"}:
+        if name in _DELIMITED and kind != "object":
+            return "" if kind in _SCALARS else _DELIMITED[name]
         if name != "simple":
             ways = "'simple', 'label' and 'matrix'" if place == "path" else "'simple'"
             raise StyleFault(f"style {name[:40]!r} cannot be sent; in a {place} {ways} can")
         if kind != "object":
             return ""
         return "pairs" if explode else "commas"
+    if name == "cookie" and place == "cookie" and about.get("explode") is not False:
+        return "cookie"
     if name in _JOINED and place != "cookie":
         return "" if explode or kind in _SCALARS else _JOINED[name]
     if name == "form":  # lists too stand in one cookie: there is no other way to send them
@@ -100,6 +109,13 @@ def content_style(media: str, kind: str) -> Style:
     return ""
 
 
+def whole_query_style(media: str, kind: str) -> Style:
+    """Return how a query is written that is one value. Raises StyleFault as ``content_style``."""
+    if bare(media) == FORM:
+        raise StyleFault("a form as a whole query needs properties")
+    return "whole_json" if content_style(media, kind) == "json" else "whole"
+
+
 def is_json_media(media: str) -> bool:
     """Whether a media type is JSON, or anything."""
     return bare(media) in {"*/*", "application/*"} or media_types.is_json(media)
@@ -120,6 +136,8 @@ _ABOUT = frozenset({"title", "description", "example", "examples", "deprecated",
 """Words of a schema that say nothing of its values: such a part is bytes (OpenAPI 3.1, 4.8.14)."""
 _DECLARED = 2
 """The rank from which on a media type is kept: before it application/json is sent."""
+_PROPERTIES_LIMIT = 4_000
+"""Properties of a body that are arguments; one with more is one argument."""
 _NODES_EACH, _NODES_OF_BODY = 32, 1_200
 """Schemas that are kept of each property of a body at least, and of all about."""
 _OF_EACH = frozenset({"type", "properties", "additionalProperties"})
@@ -162,18 +180,21 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
     body_type = "" if _rank(kind) < _DECLARED else found.text(kind, NAME_LIMIT)
-    schema = Node(media.get("schema"), resolver)
+    schema = node_at(media.get("schema"), resolver)
     flat = shape(refs, schema)
     in_json = is_json_media(str(kind))
     if "*" in str(kind) and flat.words.get("format") == "binary":
         in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
     form = bare(str(kind)) if bare(str(kind)) in _FORMS else ""
+    is_old = str(mapping(refs.root.value).get("openapi")).startswith("3.0")
+    styled = (FORM,) if is_old else _FORMS
     more = _additional(refs, flat, schema)
     if more is None and flat.properties and not flat.required <= flat.properties.keys():
         more = {}  # it demands what it does not describe
     other = set(flat.types) - {"object"}
-    if other or (not flat.properties and more is None) or not (in_json or form):
+    is_wide = len(flat.properties) > _PROPERTIES_LIMIT
+    if other or (not flat.properties and more is None) or not (in_json or form) or is_wide:
         about = {"description": body.get("description")} | media
         whole = parameter(refs, schema, found, name=WHOLE, place="payload", about=about, flat=flat)
         if not in_json and not form:
@@ -192,7 +213,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         encoding = mapping(mapping(media.get("encoding")).get(name))
         told: dict[str, Any] = {}
         try:
-            written = _style(encoding, inner_flat.structure) if form == FORM else ""
+            written = _style(encoding, inner_flat.structure) if form in styled else ""
         except StyleFault as fault:
             if must:
                 raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault
@@ -238,7 +259,7 @@ def place_schema(
 
     ``more`` is the schema of properties that are not ``named``, None where none are taken.
     """
-    whole = refs.once("whole", schema, partial(argument_schema, schema, refs.peek))
+    whole = refs.once("whole", schema, partial(argument_schema, schema, refs.part))
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
     if not beyond and more is None:
         return None
@@ -272,7 +293,7 @@ def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] |
         return None
     if not isinstance(told, dict) or "patternProperties" in flat.words:
         return {}
-    return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
+    return argument_schema(Node(told, flat.resolver or schema.resolver), refs.part)
 
 
 def _part_media(

@@ -9,6 +9,7 @@ come from, and fetches nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import PurePosixPath
@@ -27,21 +28,23 @@ from toolsrv_catalogs.openapi.body import (
     parameter_style,
     place_schema,
     read_body,
+    whole_query_style,
 )
 from toolsrv_catalogs.openapi.references import (
     Load,
     Node,
     ReferenceFault,
     References,
+    node_at,
     split_reference,
 )
 from toolsrv_catalogs.openapi.response import accepted, read_response
 from toolsrv_catalogs.openapi.schema import parameter, shape
 from toolsrv_catalogs.openapi.security import Schemes
-from toolsrv_catalogs.openapi.swagger import as_openapi, is_swagger
+from toolsrv_catalogs.openapi.swagger import as_openapi, as_operation, is_swagger
 from toolsrv_catalogs.selection import Selection
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
-from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
+from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.media import FORM
 
@@ -63,6 +66,8 @@ _MISSED_LIMIT = 5
 """Faults of parts that are told of one operation."""
 _Described = dict[tuple[str, str], tuple[Node, dict[str, Any], Node]]
 """Parameters by name and place: what describes one, as an object too, and where it is listed."""
+QUERYSTRING = "querystring"
+"""Where a parameter goes that is the whole query."""
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -87,6 +92,7 @@ def read_openapi(
     found: FileFindings | None = None,
     server: str = "",
     variables: Mapping[str, str] | None = None,
+    location: str = "",
     wanted: Selection | None = None,
 ) -> Tool:
     """Return the tool that an OpenAPI document describes.
@@ -100,6 +106,8 @@ def read_openapi(
         server: the address that is called in place of servers with a host, and that servers
             without one are relative to.
         variables: values of the variables of servers.
+        location: the URL that the document was read from, which servers without a host are
+            relative to.
         wanted: says which operations are read; all of them without.
 
     Raises:
@@ -108,9 +116,7 @@ def read_openapi(
     found = FileFindings(path=str(path)) if found is None else found
     if fault := version_fault(document):
         raise DataError(f"{str(path)!r} {fault}")
-    if is_swagger(document):
-        document = as_openapi(document)
-    reader = _Reader(document, path, category, load, found, server, variables or {})
+    reader = _Reader(document, path, category, load, found, server, variables or {}, location)
     return reader.tool(wanted or Selection())
 
 
@@ -124,10 +130,14 @@ class _Reader:
         found: FileFindings,
         server: str,
         variables: Mapping[str, str],
+        location: str,
     ) -> None:
         self._found = found
         self._variables = variables
+        self._location = location
         self._server = server
+        self._swagger = document if is_swagger(document) else None
+        document = document if self._swagger is None else as_openapi(document)
         self._refs = References(document, path, load)
         self._root = document
         self._schemes = Schemes(document, self._refs, found)
@@ -145,10 +155,14 @@ class _Reader:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            tags = mapping(operation.value).get("tags") if operation else None
-            if operation and not wanted.wanted(listed(tags), url_path, method):
+            if operation is None:
+                continue
+            parts = items
+            if self._swagger is not None:
+                parts, operation = as_operation(self._swagger, self._refs, items, operation)
+            if not wanted.wanted(listed(operation.value.get("tags")), url_path, method):
                 self._found.unselected += 1
-            elif operation and (api := self._safely(url_path, method, items, operation)):
+            elif api := self._safely(url_path, method, parts, operation):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
@@ -252,9 +266,11 @@ class _Reader:
             together += [body.together] if body.together is not None else []
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
-        required, optional = distinct(required, optional)
-        url = self._url(url_path, item, about, name)
         security = self._schemes.of(about)
+        needed = [one for one in required if not _is_key(one, security)]
+        optional = [*(one for one in required if _is_key(one, security)), *optional]
+        required, optional = distinct(needed, optional)
+        url = self._url(url_path, item, about, name)
         return Api(
             id=api_place(self._category, self._name, name),
             category=self._category,
@@ -320,7 +336,7 @@ class _Reader:
                 except ReferenceFault as fault:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
-                if mapping(node.value).get("in") == "querystring":
+                if mapping(node.value).get("in") == QUERYSTRING:
                     merged |= self._querystring(node, together)
                     continue
                 about = mapping(node.value)
@@ -358,19 +374,16 @@ class _Reader:
         return required, optional
 
     def _querystring(self, node: Node, together: list[PlaceSchema]) -> _Described:
-        """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
+        """Return the fields of a whole query that is a form, else the query (OpenAPI 3.2).
 
-        ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
+        ``together`` takes what they have to fulfil together.
         """
         about = mapping(node.value)
         media = self._refs.follow(Node(mapping(about.get("content")).get(FORM), node.resolver))
         within = Node(mapping(media.value).get("schema"), media.resolver)
         flat = shape(self._refs, within)
         if not flat.properties:
-            reason = "its content cannot be sent as a whole query; a form with properties can"
-            if about.get("required") is True:
-                raise ValueError(f"its parameter {str(about.get('name'))[:80]!r}: {reason}")
-            self._found.refuse("parameter", reason, name=str(about.get("name") or ""))
+            return {(str(about.get("name") or QUERYSTRING), "query"): (node, about, node)}
         needs = about.get("required") is True
         needed = flat.required if needs else set()
         whole = place_schema(self._refs, within, "query", required=needs)
@@ -388,12 +401,18 @@ class _Reader:
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
         if schema is None:
-            written, media = next(iter(mapping(about.get("content")).items()), ("", None))
-            schema = mapping(media).get("schema")
-            examples = {key: one for key, one in mapping(media).items() if key in _EXAMPLES}
+            contents = Node(about.get("content"), node.resolver)
+            written, schema, examples = self._content(contents)
             about = about | examples
-        within = schema if isinstance(schema, Node) else Node(schema, node.resolver)
+        within = node_at(schema, node.resolver)
         flat = shape(self._refs, within)
+        if about.get("in") == QUERYSTRING:
+            style = whole_query_style(written, flat.structure)
+        elif written:
+            style = content_style(written, flat.structure)
+        else:
+            style = parameter_style(about, place, flat.structure)
+        is_query = place == "query"
         return parameter(
             self._refs,
             within,
@@ -402,17 +421,24 @@ class _Reader:
             place=place,
             about=about,
             flat=flat,
-            style=content_style(str(written), flat.structure)
-            if written
-            else parameter_style(about, place, flat.structure),
-            reserved=place == "query" and about.get("allowReserved") is True,
+            style=style,
+            reserved=is_query and about.get("allowReserved") is True,
+            empty=is_query and about.get("allowEmptyValue") is True,
         )
+
+    def _content(self, node: Node) -> tuple[str, Node, dict[str, Any]]:
+        """Return the media type of a parameter's content, its schema and its examples."""
+        written, entry = next(iter(mapping(node.value).items()), ("", None))
+        media = self._refs.follow(Node(entry, node.resolver))
+        about = mapping(media.value)
+        examples = {key: one for key, one in about.items() if key in _EXAMPLES}
+        return str(written), Node(about.get("schema"), media.resolver), examples
 
     def _url(
         self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
     ) -> str:
         servers = about.get("servers") or item.get("servers") or self._root.get("servers")
-        base, others = server_of(servers, self._server, self._variables)
+        base, others = server_of(servers, self._server, self._variables, self._location)
         if others:
             told = f"{base[:200]!r} is called, not {', '.join(others)[:200]}"
             if (
@@ -426,25 +452,30 @@ class _Reader:
         return self._found.text(base.split("?")[0].split("#")[0].rstrip("/") + url_path, URL_LIMIT)
 
 
+def _is_key(one: Parameter, security: tuple[tuple[SecurityScheme, ...], ...]) -> bool:
+    """Whether a parameter is an API key of a security scheme too, which fills it."""
+    wanted = (one.place, one.name.lower())
+    return any(
+        (scheme.place, scheme.key.lower()) == wanted for group in security for scheme in group
+    )
+
+
 def distinct(
     required: list[Parameter], optional: list[Parameter]
 ) -> tuple[list[Parameter], list[Parameter]]:
     """Return the parameters with names of their own: a parameter is a name in a place.
 
-    Of those that share a name the one of the path keeps it, else the first required one; the
-    others are ``id_2``, ``id_3`` … and keep theirs on the wire.
+    Of those that share a name the body's keeps it and the others have their place in theirs,
+    ``id__path`` and ``id__query``, as in FastMCP; a number follows where that is taken. They keep
+    their own names on the wire.
     """
-    order = sorted([*required, *optional], key=lambda one: one.place != "path")
-    taken = {one.name for one in order}
-    seen: set[str] = set()
-    renamed: dict[int, Parameter] = {}
-    for one in order:
-        name = one.name
-        if name in seen:
-            name = unused(name, taken)
-            renamed[id(one)] = one.model_copy(update={"name": name, "wire": one.name})
-        seen.add(name)
-    return (
-        [renamed.get(id(one), one) for one in required],
-        [renamed.get(id(one), one) for one in optional],
-    )
+    shared = Counter(one.name for one in (*required, *optional))
+    taken = set(shared)
+
+    def named(one: Parameter) -> Parameter:
+        if shared[one.name] == 1 or one.place in ("body", "payload"):
+            return one
+        name = unused(f"{one.name}__{one.place}", taken)
+        return one.model_copy(update={"name": name, "wire": one.name})
+
+    return list(map(named, required)), list(map(named, optional))

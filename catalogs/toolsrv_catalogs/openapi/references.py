@@ -8,6 +8,7 @@ path outside is opened. Cycles and tangles end with a ``ReferenceFault``. Stands
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeVar
@@ -36,6 +37,11 @@ class Node(NamedTuple):
 
     value: Any
     resolver: Any
+
+
+def node_at(value: Any, resolver: Any) -> Node:
+    """Return a value as a node; one that is a node already keeps its resolver."""
+    return value if isinstance(value, Node) else Node(value, resolver)
 
 
 def split_reference(node: Node) -> tuple[Node, Node | None]:
@@ -70,7 +76,7 @@ def variants(node: Node, key: str, *, inherited: bool = False) -> Iterator[Node]
     """
     value, resolver = node
     found = _listed(node, key)
-    nodes = (one if isinstance(one, Node) else Node(one, resolver) for one in found)
+    nodes = (node_at(one, resolver) for one in found)
     told = value.get("discriminator")
     mapping = told.get("mapping") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(mapping, dict):
@@ -125,14 +131,18 @@ def _tagged(node: Node, name: Any, by_target: dict[str, list[str]]) -> Node:
 
 
 class _Marks(NamedTuple):
-    """Schemas of a document by their ``$id`` and by their ``$anchor``."""
+    """Schemas of a document by their ``$id`` and by their ``$anchor``.
+
+    ``several`` are dynamic anchors that stand in more than one place.
+    """
 
     ids: dict[str, Any]
     anchors: dict[str, Any]
+    several: set[str]
 
 
 def _marks(document: Any) -> _Marks:
-    found = _Marks({}, {})
+    found = _Marks({}, {}, set())
     waiting, seen = [document], set[int]()
     while waiting:
         value = waiting.pop()
@@ -146,7 +156,9 @@ def _marks(document: Any) -> _Marks:
                 found.ids.setdefault(name.rstrip("#"), value)
             for key in ("$anchor", "$dynamicAnchor"):
                 if isinstance(name := value.get(key), str):
-                    found.anchors.setdefault(name, value)
+                    known = found.anchors.setdefault(name, value)
+                    if known is not value and key == "$dynamicAnchor":
+                        found.several.add(name)
     return found
 
 
@@ -173,6 +185,8 @@ class References:
         self._bases: dict[int, str] = {id(self.root.resolver): base}
         self._found: dict[tuple[int, str], Node] = {}
         self._made: dict[tuple[str, int, str], Any] = {}
+        # By the resolver of an embedded schema the one around it: many mean that.
+        self._around: dict[int, Any] = {}
 
     def renew(self) -> None:
         """Start counting steps anew: before each operation."""
@@ -226,17 +240,48 @@ class References:
         """Return what ``follow`` does without counting steps: for walks that are bounded anyway."""
         return self._followed(node, lambda: None)
 
+    def part(self, node: Node) -> Node:
+        """Return what ``peek`` does; that a reference leads to nothing is noted too."""
+        try:
+            return self.peek(node)
+        except ReferenceFault as fault:
+            self.miss(fault)
+            raise
+
     def _followed(self, node: Node, step: Callable[[], None]) -> Node:
         beside: dict[str, Any] = {}
         for _ in range(_CHAIN_LIMIT):
             step()
-            target = node.value.get("$ref") if isinstance(node.value, dict) else None
-            if not isinstance(target, str):
+            key, target = _reference(node.value)
+            if not key:
+                node = self._in_own_base(node)
                 value = node.value | beside if beside and isinstance(node.value, dict) else None
                 return node if value is None else Node(value, node.resolver)
-            beside = {k: v for k, v in node.value.items() if k != "$ref"} | beside
+            beside = {k: v for k, v in node.value.items() if k != key} | beside
             node = self._lookup(target, node.resolver)
         raise ReferenceFault("a reference leads round in a circle")
+
+    def _in_own_base(self, node: Node) -> Node:
+        """Return a node whose references are relative to the ``$id`` that its value has."""
+        name = node.value.get("$id") if isinstance(node.value, dict) else None
+        if not isinstance(name, str) or not name.rstrip("#"):
+            return node
+        base = self._bases.get(id(node.resolver), "")
+        try:
+            return self._resource(urljoin(base, name).rstrip("#"), node)
+        except ValueError:  # it is no address
+            return node
+
+    def _resource(self, uri: str, node: Node) -> Node:
+        """Return a schema with an address of its own, and the resolver for that."""
+        known = self._resolvers.get(uri)
+        if known is None:
+            resource = Specification.OPAQUE.create_resource(node.value)
+            known = self._registry.with_resource(uri, resource).resolver(uri)
+            self._resolvers[uri] = known
+            self._bases[id(known)] = uri
+            self._around[id(known)] = node.resolver
+        return Node(node.value, known)
 
     def _lookup(self, target: str, resolver: Any) -> Node:
         key = (id(resolver), target)
@@ -258,38 +303,62 @@ class References:
     def _looked_up(self, target: str, resolver: Any) -> Node:
         if (found := self._embedded(target, resolver)) is not None:
             return found
-        if _elsewhere(target):
-            raise ReferenceFault(f"{target[:120]!r} lies outside; nothing is fetched")
-        try:
-            found = resolver.lookup(target)
-        except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
-            raise ReferenceFault(f"{target[:120]!r} leads to nothing") from None
-        return Node(found.contents, found.resolver)
+        fault = "lies outside; nothing is fetched"
+        if not _elsewhere(target):
+            fault = "leads to nothing"
+            with suppress(Unresolvable, ValueError, TypeError, LookupError, AttributeError):
+                found = resolver.lookup(target)
+                return Node(found.contents, found.resolver)
+        if (around := self._around.get(id(resolver))) is not None:
+            return self._lookup(target, around)
+        raise ReferenceFault(f"{target[:120]!r} {fault}")
 
     def _embedded(self, target: str, resolver: Any) -> Node | None:
         """Return what an ``$id`` or ``$anchor`` within a document names; None where none does."""
         uri, _, fragment = target.partition("#")
         if not uri and (not fragment or fragment.startswith("/")):
             return None
-        if uri and (value := self._marked(self.root.value).ids.get(uri)) is not None:
-            resource = Specification.OPAQUE.create_resource(value)
-            within = self._registry.with_resource(uri, resource).resolver(uri)
-            return self._within(fragment, Node(value, within))
+        if uri and (named := self._named(uri, resolver)) is not None:
+            return self._within(fragment, named)
         if not fragment or fragment.startswith("/") or _elsewhere(target):
             return None
         try:
             whole = resolver.lookup(uri or "#")
         except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
             return None
-        value = self._marked(whole.contents).anchors.get(fragment)
-        value = value or self._marked(self.root.value).anchors.get(fragment)
+        value = self._anchored(fragment, whole.contents, self.root.value)
         return None if value is None else Node(value, whole.resolver)
+
+    def _named(self, uri: str, resolver: Any) -> Node | None:
+        """Return the document, or the schema in it, whose address this is."""
+        try:
+            whole = urljoin(self._bases.get(id(resolver), ""), uri)
+        except ValueError:
+            return None
+        own = self.root.value.get("$self") if isinstance(self.root.value, dict) else None
+        if isinstance(own, str) and own.rstrip("#") in (uri, whole):
+            return self.root
+        ids = self._marked(self.root.value).ids
+        value = ids.get(uri, ids.get(whole))
+        return None if value is None else self._resource(whole, Node(value, self.root.resolver))
+
+    def _anchored(self, name: str, *documents: Any) -> Any:
+        """Return what an anchor names in the first document that has it; None where none has.
+
+        Raises ReferenceFault for one that stands for several, so that its place decides.
+        """
+        for marks in map(self._marked, documents):
+            if name in marks.several:
+                raise ReferenceFault(f"'#{name[:80]}' is another schema in another place")
+            if (value := marks.anchors.get(name)) is not None:
+                return value
+        return None
 
     def _within(self, fragment: str, node: Node) -> Node | None:
         if not fragment:
             return node
         if not fragment.startswith("/"):
-            value = self._marked(node.value).anchors.get(fragment)
+            value = self._anchored(fragment, node.value)
             return None if value is None else Node(value, node.resolver)
         try:
             found = node.resolver.lookup(f"#{fragment}")
@@ -311,6 +380,14 @@ class References:
             raise KeyError(uri)
         document = self._load(PurePosixPath(unquote(parts.path).lstrip("/")))
         return Specification.OPAQUE.create_resource(document)
+
+
+def _reference(value: Any) -> tuple[str, str]:
+    """Return the keyword of a reference and what it refers to, both empty where there is none."""
+    for key in ("$ref", "$dynamicRef") if isinstance(value, dict) else ():
+        if isinstance(target := value.get(key), str):
+            return key, target
+    return "", ""
 
 
 def _elsewhere(target: str) -> str:

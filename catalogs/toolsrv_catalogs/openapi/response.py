@@ -20,7 +20,7 @@ from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import EXAMPLE, SCHEMA
 from toolsrv_catalogs.openapi.body import is_json_media
-from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References
+from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References, node_at
 from toolsrv_catalogs.openapi.schema import Shape, shape
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry.media import JSON
@@ -60,7 +60,7 @@ def read_response(
         result = {} if example is None else _beside(example, found, name)
         if "schema" not in media.value:
             return result
-        schema = Node(media.value["schema"], media.resolver)
+        schema = node_at(media.value["schema"], media.resolver)
         return result | refs.once("response", schema, partial(kept, schema))
     except (ReferenceFault, RecursionError) as fault:
         found.note(f"{name!r}: no response schema: {str(fault)[:200] or 'nested too deep'}")
@@ -93,7 +93,7 @@ def _example(refs: References, media: Node) -> Any:
 
     def target(value: Any) -> dict[str, Any]:
         try:
-            return mapping(refs.follow(Node(value, media.resolver)).value)
+            return mapping(refs.follow(node_at(value, media.resolver)).value)
         except ReferenceFault:
             return {}
 

@@ -156,7 +156,7 @@ def parameter(
     """
     flat = shape(refs, node) if flat is None else flat
     fields.check_enum(flat.enum, found)
-    make = partial(argument_schema, node, refs.peek, nodes)
+    make = partial(argument_schema, node, refs.part, nodes)
     schema = refs.once(f"argument of {nodes}", node, make)
     text = found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
     text = text or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip()

@@ -1,8 +1,8 @@
 """Swagger 2.0 documents turned into OpenAPI 3, so that one reader reads both.
 
-References stay as they are: what they lead to stays where it is. Parameters of a body and of a
-form become request bodies, ``collectionFormat`` a style, host and schemes servers. Pure; what has
-no known form is left out and missed by the reader, which tells it.
+Parameters of a body and of a form become request bodies, wherever in the source they are described,
+``collectionFormat`` a style, host and schemes servers. Pure; what has no known form is left out and
+missed by the reader, which tells it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_catalogs.fields import listed, mapping
+from toolsrv_catalogs.openapi.references import Node, ReferenceFault, References
 from toolsrv_registry.media import FORM, MULTIPART
 
 _BESIDE_SCHEMA = frozenset(
@@ -23,7 +24,6 @@ _STYLES: dict[str, dict[str, Any]] = {
     "tsv": {"style": "tabDelimited", "explode": False},
     "multi": {"style": "form", "explode": True},
 }
-_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
 def is_swagger(document: Mapping[str, Any]) -> bool:
@@ -32,26 +32,57 @@ def is_swagger(document: Mapping[str, Any]) -> bool:
 
 
 def as_openapi(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a Swagger 2.0 document as OpenAPI 3.0."""
-    result = {key: one for key, one in document.items() if key not in {"swagger", "responses"}}
-    produces = _texts(document.get("produces"))
-    return result | {
-        "openapi": "3.0.4",
+    """Return a Swagger 2.0 document with what OpenAPI 3.1 says of it as a whole.
+
+    Its path items and operations stay as they are: ``as_operation`` turns them, once it is known
+    what they refer to.
+    """
+    schemes = mapping(document.get("securityDefinitions")).items()
+    return {key: one for key, one in document.items() if key != "swagger"} | {
+        "openapi": "3.1.2",  # from 3.1 on parts of forms have a style, as here
         "servers": _servers(document),
-        "components": {
-            "securitySchemes": {
-                name: _scheme(one)
-                for name, one in mapping(document.get("securityDefinitions")).items()
-            }
-        },
+        "components": {"securitySchemes": {name: _scheme(one) for name, one in schemes}},
+    }
+
+
+def as_operation(
+    document: Mapping[str, Any], refs: References, items: list[Node], operation: Node
+) -> tuple[list[Node], Node]:
+    """Return the parts of a path item and its operation as OpenAPI 3.1.
+
+    Schemas in them are nodes: they may stand in other files.
+
+    Args:
+        document: the Swagger 2.0 document.
+        refs: follows what stands in its files; a dead reference stays as it is.
+        items: the parts of the path item.
+        operation: one of its operations.
+    """
+    shared = [_parameters(refs, one) for one in items]
+    own = _parameters(refs, operation)
+    names = {(one.value["name"], one.value["in"]) for one in own if _in_body(one.value)}
+    body = [one for one in own if _in_body(one.value)]
+    for one in (one for part in shared for one in part if _in_body(one.value)):
+        body += [] if (one.value.get("name"), one.value["in"]) in names else [one]
+    about = operation.value
+    produces = _texts(about.get("produces", document.get("produces")))
+    result = about | {
+        "parameters": _outside_body(own),
         "responses": {
-            name: _response(one, produces)
-            for name, one in mapping(document.get("responses")).items()
-        },
-        "paths": {
-            path: _path(item, document) for path, item in mapping(document.get("paths")).items()
+            code: _response(_followed(refs, Node(one, operation.resolver)), produces)
+            for code, one in mapping(about.get("responses")).items()
         },
     }
+    if body:
+        result["requestBody"] = _body(body, _texts(about.get("consumes", document.get("consumes"))))
+    schemes = _texts(about.get("schemes"))
+    if schemes and isinstance(document.get("host"), str):
+        result["servers"] = _servers({**document, "schemes": schemes})
+    parts = [
+        Node(one.value | {"parameters": _outside_body(found)}, one.resolver)
+        for one, found in zip(items, shared, strict=True)
+    ]
+    return parts, Node(result, operation.resolver)
 
 
 def _servers(document: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -63,50 +94,21 @@ def _servers(document: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"url": f"{scheme}://{host}{base}"} for scheme in schemes if scheme.startswith("http")]
 
 
-def _path(item: Any, document: Mapping[str, Any]) -> Any:
-    if not isinstance(item, dict):
-        return item
-    shared = _parameters(item.get("parameters"), document)
-    rest = [one for one in shared if not _in_body(one)]
-    result = {key: one for key, one in item.items() if key != "parameters"}
-    result["parameters"] = [_parameter(one) for one in rest]
-    for method in _METHODS:
-        if isinstance(operation := item.get(method), dict) and "$ref" not in operation:
-            inherited = [one for one in shared if _in_body(one)]
-            result[method] = _operation(operation, inherited, document)
-    return result
+def _parameters(refs: References, owner: Node) -> list[Node]:
+    """Return the parameters of a path item or an operation, with what they refer to."""
+    found = _followed(refs, Node(owner.value.get("parameters"), owner.resolver))
+    return [_followed(refs, Node(one, found.resolver)) for one in listed(found.value)]
 
 
-def _operation(
-    operation: Mapping[str, Any], inherited: list[Any], document: Mapping[str, Any]
-) -> dict[str, Any]:
-    own = _parameters(operation.get("parameters"), document)
-    names = {(one.get("name"), one.get("in")) for one in own if isinstance(one, dict)}
-    body = [one for one in inherited if (one.get("name"), one.get("in")) not in names]
-    body += [one for one in own if _in_body(one)]
-    consumes = operation.get("consumes", document.get("consumes"))
-    produces = _texts(operation.get("produces", document.get("produces")))
-    responses = mapping(operation.get("responses"))
-    result = dict(operation)
-    result["parameters"] = [_parameter(one) for one in own if not _in_body(one)]
-    result["responses"] = {code: _response(one, produces) for code, one in responses.items()}
-    if body:
-        result["requestBody"] = _body(body, _texts(consumes))
-    schemes = _texts(operation.get("schemes"))
-    if schemes and isinstance(document.get("host"), str):
-        result["servers"] = _servers({**document, "schemes": schemes})
-    return result
+def _followed(refs: References, node: Node) -> Node:
+    try:
+        return refs.peek(node)
+    except ReferenceFault:  # who reads the result tells it
+        return node
 
 
-def _parameters(value: Any, document: Mapping[str, Any]) -> list[Any]:
-    """Return parameters, those of the document itself in place of references to them."""
-    found = []
-    known = mapping(document.get("parameters"))
-    for one in listed(value):
-        target = one.get("$ref") if isinstance(one, dict) else None
-        name = target.removeprefix("#/parameters/") if isinstance(target, str) else ""
-        found.append(known.get(name.replace("~1", "/").replace("~0", "~"), one))
-    return found
+def _outside_body(parameters: list[Node]) -> list[Any]:
+    return [_parameter(one.value) for one in parameters if not _in_body(one.value)]
 
 
 def _in_body(one: Any) -> bool:
@@ -133,14 +135,15 @@ def _schema(one: Mapping[str, Any]) -> dict[str, Any]:
     return schema | {"type": "string", "format": "binary"} if one.get("type") == "file" else schema
 
 
-def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
-    whole = next((one for one in parameters if one.get("in") == "body"), None)
+def _body(nodes: list[Node], consumes: list[str]) -> dict[str, Any]:
+    parameters = [one.value for one in nodes]
+    whole = next((one for one in nodes if one.value.get("in") == "body"), None)
     if whole is not None:
         kinds = [kind for kind in consumes if kind not in (FORM, MULTIPART)]
-        media = {"schema": whole.get("schema", {})}
+        media = {"schema": Node(whole.value.get("schema", {}), whole.resolver)}
         return {
-            "description": whole.get("description"),
-            "required": whole.get("required") is True,
+            "description": whole.value.get("description"),
+            "required": whole.value.get("required") is True,
             "content": dict.fromkeys(kinds or ["application/json"], media),
         }
     files = any(one.get("type") == "file" for one in parameters)
@@ -158,10 +161,11 @@ def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
     }
 
 
-def _response(one: Any, produces: list[str]) -> Any:
+def _response(node: Node, produces: list[str]) -> Any:
+    one = node.value
     if not isinstance(one, dict) or "$ref" in one:
         return one
-    media = {"schema": one["schema"]} if "schema" in one else {}
+    media = {"schema": Node(one["schema"], node.resolver)} if "schema" in one else {}
     examples = mapping(one.get("examples"))
     kinds = produces or (["application/json"] if media else [])
     content = {

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from toolsrv_registry import numerals, wellformed
 from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.names import readable_api_name
 from toolsrv_registry.numerals import TwiceError, read, spell
 from toolsrv_registry.schema_view import alternatives, kinds
 from toolsrv_registry.wellformed import too_deep
@@ -315,10 +317,11 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     keys = parameter_keys(api)
     originals = {parameter.name: parameter for parameter in keys.values()}
     key_of = {parameter.name: key for key, parameter in keys.items()}
+    numbered = _numbered(api, arguments, keys.keys() | originals.keys())
     bound: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in arguments.items():
-        parameter = originals.get(name) or keys.get(name) or api.other(name)
+        parameter = numbered.get(name) or originals.get(name) or keys.get(name) or api.other(name)
         if parameter is None:
             problems.append(_unknown(name, list(keys)))
             continue
@@ -343,6 +346,27 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound
+
+
+def _numbered(api: Api, given: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, Parameter]:
+    """Return by ``id``, ``id_2`` … the parameters of one name in several places, the path's first.
+
+    Entries of earlier versions had such names, and calls that were written for them still do. Empty
+    unless a name is given that is no name of today's, nor a property of a body that takes any.
+    """
+    found: dict[str, Parameter] = {}
+    if api.others is not None:
+        return found
+    in_order = sorted(api.parameters, key=lambda one: one.place != "path")
+    for shared in {one.wire for one in in_order if one.wire}:
+        members = [one for one in in_order if shared in (one.wire, one.name)]
+        earlier: dict[str, Parameter] = {}
+        for number, one in enumerate(members, 1):
+            name = shared if number == 1 else f"{shared}_{number}"
+            earlier |= {name: one, readable_api_name(name): one}
+        if (earlier.keys() & given.keys()) - known:
+            found |= earlier
+    return found
 
 
 def convert(api: Api, parameter: Parameter, value: Any) -> Any:
@@ -400,8 +424,10 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
         raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
         return _check(coerce_to_type(parameter, value))
+    if parameter.empty and value == "":
+        return value
     in_body = parameter.place in ("body", "payload")
-    in_json = parameter.style == "json" or (in_body and api.sends_json)
+    in_json = parameter.style in ("json", "whole_json") or (in_body and api.sends_json)
     found = convert_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")

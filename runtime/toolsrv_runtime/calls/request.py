@@ -38,6 +38,7 @@ from toolsrv_runtime.calls.serialization import (
     query_pairs,
     takes_base64,
     vanishes_in_query,
+    whole_query,
 )
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
@@ -95,8 +96,14 @@ def _field(name: str, value: Any, about: Parameter) -> Iterable[tuple[str, str]]
 
 
 def _parts(name: str, value: Any, about: Parameter) -> Iterable[_Part]:
-    """Return the parts that a property becomes: one for each item of a list."""
+    """Return the parts that a property becomes: one for each item of a list, or as its style is.
+
+    Raises StyleError.
+    """
     schema = about.json_schema or {}
+    if about.style and isinstance(value, list | dict):
+        pairs = query_pairs(name, value, about.style, escape=spell)
+        return [(key, (None, text.encode(), None)) for key, text in pairs]
     if isinstance(value, list) and not is_json(about.media):
         items = schema.get("items")
         inner = items if isinstance(items, dict) else {}
@@ -167,8 +174,9 @@ class _Parts:
 
     path: dict[str, str] = field(default_factory=dict)
     query: list[tuple[str, str]] = field(default_factory=list)
+    whole_query: str = ""
     headers: dict[str, str] = field(default_factory=dict)
-    cookies: dict[str, str] = field(default_factory=dict)
+    cookies: list[tuple[str, str]] = field(default_factory=list)
     body: dict[str, Property] = field(default_factory=dict)
     payload: list[Any] = field(default_factory=list)
 
@@ -209,7 +217,7 @@ def build_request(api: Api, bound: Mapping[str, Any]) -> OutgoingRequest:
     url = _url(api, parts, holes)
     headers = dict(parts.headers)
     if parts.cookies:
-        pairs = [f"{name}={value}" for name, value in parts.cookies.items()]
+        pairs = [f"{name}={value}" for name, value in parts.cookies]
         given = [headers.pop(name) for name in list(headers) if name.lower() == "cookie"]
         headers["Cookie"] = "; ".join([*given, *pairs])
     try:
@@ -290,7 +298,7 @@ def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, valu
         value = inline_base64(value, parameter.json_schema)
     kind = bare(api.body_type) if place == "body" else ""
     if place not in ("body", "payload") or kind == FORM:
-        is_lost = style != "json" and vanishes_in_query(value)
+        is_lost = style not in ("json", "whole_json") and vanishes_in_query(value)
     else:
         is_lost = kind == MULTIPART and value == [] and not is_json(parameter.media)
     if is_lost:
@@ -312,11 +320,13 @@ def _place_value(api: Api, parts: _Parts, place: str, parameter: Parameter, valu
                 if not TOKEN.fullmatch(key):
                     raise StyleError(f"goes to the cookie {key!r}, which cannot be set")
                 _one_line(unquote(text))
-                parts.cookies[key] = text
+                parts.cookies.append((key, text))
         case "body":
             parts.body[name] = parameter, _in_body(parameter, value)
         case "payload":
             parts.payload.append(value)
+        case "query" if style in ("whole", "whole_json"):
+            parts.whole_query = whole_query(value, style)
         case _:
             if not parameter.place:
                 value = _as_provider_writes(parameter, value)
@@ -396,11 +406,12 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
         raise _unusable(api, str(error)) from None
     if url.userinfo:
         raise _unusable(api, "it holds a user name")
-    if not parts.query:
+    if not parts.query and not parts.whole_query:
         return url
     given = {name for name, _ in parts.query}
     kept = [one for one in url.query.split(b"&") if one and _name_in_query(one) not in given]
-    query = b"&".join([*kept, encode_form(parts.query)])
+    written = (parts.whole_query.encode("ascii"), encode_form(parts.query))
+    query = b"&".join([*kept, *filter(None, written)])
     bare = url.copy_with(query=None, fragment=None)
     if len(str(bare)) + len("?") + len(query) > ADDRESS_LIMIT:
         raise address_too_long(api)

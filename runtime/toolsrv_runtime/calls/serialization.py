@@ -25,10 +25,11 @@ from toolsrv_runtime.calls.response_body import OCTET_STREAM, sniff_media_type
 
 Escape = Callable[[str], str]
 
-_BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C"}
-_UNSAFE_BETWEEN = {"spaces": " ", "pipes": "|"}
+_BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C", "tabs": "%09"}
+_UNSAFE_BETWEEN = {"spaces": " ", "pipes": "|", "tabs": "\t"}
 _RESERVED = ":/?@!$'()*,;="
 """Reserved signs that have no meaning of their own in the value of a query."""
+_COOKIE = re.compile(r"[!#-+\--:<-\[\]-~]*")
 _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 
 
@@ -42,7 +43,7 @@ class StyleError(Exception):
 
 def percent_encode(value: Any) -> str:
     """Return a value with everything escaped that is no letter, digit, ``-._~``."""
-    return quote(spell(value), safe="")
+    return quote(_text(value), safe="")
 
 
 def percent_encode_reserved(value: Any) -> str:
@@ -50,13 +51,23 @@ def percent_encode_reserved(value: Any) -> str:
 
     ``&``, ``+``, ``#`` and brackets are escaped: they would end the value or change it.
     """
-    parts = _TRIPLET.split(spell(value))
+    parts = _TRIPLET.split(_text(value))
     return "".join(one if at % 2 else quote(one, safe=_RESERVED) for at, one in enumerate(parts))
+
+
+def _text(value: Any) -> str:
+    """Return a value as text: what has no way of its own, as an object in a list, is JSON."""
+    return ascii_json(value) if isinstance(value, list | dict) else spell(value)
 
 
 def ascii_json(value: Any) -> str:
     """Return JSON that may stand in a header too: line ends and accents are escapes in it."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+
+
+def whole_query(value: Any, style: Style) -> str:
+    """Return a value that is the whole query, escaped."""
+    return percent_encode(ascii_json(value) if style == "whole_json" else value)
 
 
 def vanishes_in_query(value: Any) -> bool:
@@ -75,6 +86,9 @@ def path_text(name: str, value: Any, style: Style) -> str:
     """
     if style == "json":
         return percent_encode(ascii_json(value))
+    if style in _UNSAFE_BETWEEN:
+        _check_between(value, _UNSAFE_BETWEEN[style])
+        return _simple(value, _BETWEEN[style], percent_encode, style)
     if style.startswith("label"):
         if style == "label_each" and any("." in spell(one) for one in _parts(value)):
             raise StyleError("holds '.' in one of its items, which parts them there")
@@ -100,33 +114,45 @@ def header_text(value: Any, style: Style) -> str:
     """Return the text for a header, where nothing is escaped.
 
     Raises:
-        StyleError: a part holds the comma that stands between the parts.
+        StyleError: a part holds the sign that stands between the parts.
     """
     if style == "json":
         return ascii_json(value)
-    _check_commas(value)
-    return _simple(value, ",", spell, style)
+    sign = _UNSAFE_BETWEEN.get(style, ",")
+    _check_between(value, sign)
+    return _simple(value, sign, spell, style)
 
 
 def cookie_pairs(name: str, value: Any, style: Style) -> Iterator[tuple[str, str]]:
     """Yield names and escaped values for cookies: one, or one for each entry of an object.
 
     Raises:
-        StyleError: a part holds the comma that stands between the parts.
+        StyleError: a part holds the comma that stands between the parts, or what no cookie holds.
     """
     if style == "json":
         yield name, percent_encode(ascii_json(value))
+    elif style == "cookie":
+        yield from query_pairs(name, value, "", escape=_cookie_text)
     elif style == "pairs" and isinstance(value, dict):
         for key, one in value.items():
             yield key, percent_encode(one)
     else:
-        _check_commas(value)
+        _check_between(value, ",")
         yield name, _simple(value, ",", percent_encode, style)
 
 
-def _check_commas(value: Any) -> None:
-    if any("," in spell(one) for one in _parts(value)):
-        raise StyleError("holds a comma in one of its items, and commas part them there")
+def _cookie_text(value: Any) -> str:
+    """Return a value of a cookie that is not escaped (RFC 6265, 4.1.1). Raises StyleError."""
+    text = _text(value)
+    if not _COOKIE.fullmatch(text):
+        raise StyleError("holds a sign that a cookie cannot hold without an escape")
+    return text
+
+
+def _check_between(value: Any, sign: str) -> None:
+    """Raise StyleError where a part holds the sign that stands between the parts."""
+    if any(sign in spell(one) for one in _parts(value)):
+        raise StyleError(f"holds {sign!r} in one of its items, which parts them there")
 
 
 def _parts(value: Any) -> list[Any]:
@@ -158,11 +184,11 @@ def query_pairs(
         yield name, escape(value)
     elif style in _BETWEEN:
         sign = _UNSAFE_BETWEEN.get(style, "," if escape is not percent_encode else "")
-        parts = _flat(value)
-        if sign and any(sign in spell(part) for part in parts):
-            raise StyleError(f"holds {sign!r} in one of its items, which parts them there")
-        if parts:
-            yield name, _BETWEEN[style].join(escape(part) for part in parts)
+        if sign:
+            _check_between(value, sign)
+        if parts := _flat(value):
+            between = sign if escape is spell else _BETWEEN[style]
+            yield name, between.join(escape(part) for part in parts)
     elif style == "brackets":
         yield from _brackets(name, value, escape)
     elif isinstance(value, list):

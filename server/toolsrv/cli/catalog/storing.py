@@ -98,6 +98,7 @@ def import_catalog(
 def read_place(place: ImportSource, name: str) -> ImportResult:
     """Read what is at a place, as its options say. Raises as ``read_catalog``."""
     from toolsrv_catalogs.importer import read_catalog
+    from toolsrv_runtime.hub.download import is_web_address
 
     options = place.options
     with Bar("reading", "bytes") as bar:
@@ -107,6 +108,7 @@ def read_place(place: ImportSource, name: str) -> ImportResult:
             category=options.category,
             server=options.server,
             variables=options.variables,
+            location=options.place if is_web_address(options.place.lower()) else "",
             within=options.within,
             include=options.include,
             exclude=options.exclude,
