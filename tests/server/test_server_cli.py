@@ -139,6 +139,8 @@ ELSEWHERE = {
     ("lab", "eval", "llift"),
     ("lab", "eval", "apibench"),
     ("lab", "eval", "stable"),
+    ("catalog", "compress"),  # with a model that is scripted, and a real one
+    ("lab", "eval", "compress"),
 }
 """Tried by tests of their own."""
 TRIED_HERE = [
