@@ -14,9 +14,11 @@ COPY runtime runtime
 COPY registry registry
 COPY catalogs catalogs
 COPY lab lab
+COPY bundle/llama.cmake bundle/
 # GGML_NATIVE=OFF: the image runs on other processors than the one that built it.
 RUN python -m venv /venv \
-    && CMAKE_ARGS="-DGGML_NATIVE=OFF" /venv/bin/pip install --no-cache-dir --prefer-binary \
+    && CMAKE_ARGS="-DGGML_NATIVE=OFF -DCMAKE_PROJECT_INCLUDE=/src/bundle/llama.cmake" \
+       /venv/bin/pip install --no-cache-dir --prefer-binary \
        ${WHEELS:+--extra-index-url "$WHEELS"} .
 
 FROM python:3.13-slim-bookworm
