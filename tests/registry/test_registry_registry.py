@@ -33,7 +33,7 @@ def test_opening_listing_and_describing_load_nothing_heavy(
         "catalog = Catalog.model_validate_json((folder / 'catalog.json').read_text())\n"
         "registry = Registry.open(folder / 'data', [catalog])\n"
         "apis = registry.store.apis(); registry.get(apis[0].id); FunctionList(apis).to_json()\n"
-        "registry.store.stats(); registry.index.status(); registry.store.match(['city'], 5)\n"
+        "registry.store.stats(); registry.index.status(); registry.store.names.match(['city'], 5)\n"
         "print(json.dumps([name for name in sys.argv[2:] if name in sys.modules]))\n"
     )
     done = subprocess.run(

@@ -401,7 +401,10 @@ def test_one_name_in_three_places_is_three_arguments() -> None:
         },
     }
     api = read(operation, "/x/{id}", "put")
-    for names in (("id", "id_3", "id_2", "id_4"), ("is_id", "id_3", "id_2", "id_4")):
+    for names in (
+        ("id_path", "id_query", "id_2", "is_id"),
+        ("id__path", "id__query", "id_2", "id"),
+    ):
         values = dict(zip(names, (5, "q", "h", True), strict=True))
         request = build_request(api, args.bind(api, values))
         assert str(request.url) == "https://api.test/x/5?id=q"

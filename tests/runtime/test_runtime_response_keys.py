@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
@@ -159,10 +159,21 @@ def test_identifiers_that_other_apis_require_are_found_by_name() -> None:
     }
 
 
+def _mixed(value: Any) -> bool:
+    """Whether a list in it has objects but not as its first: such lists are left alone."""
+    if isinstance(value, dict):
+        return any(map(_mixed, value.values()))
+    if not isinstance(value, list):
+        return False
+    objects = [isinstance(one, dict) for one in value]
+    return (any(objects) and not objects[0]) or any(map(_mixed, value))
+
+
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=6), st.data())
 def test_any_subset_of_paths_keeps_what_it_names(
     value: dict[str, Any], data: st.DataObject
 ) -> None:
+    assume(not _mixed(value))
     keys = response_keys([value])
     paths = list(keys.types)
     assert len(paths) == len(set(paths)) <= MOST_KEYS

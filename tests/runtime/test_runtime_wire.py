@@ -143,7 +143,7 @@ def test_cookies_have_literal_separators(
 @pytest.mark.parametrize("place", ["header", "cookie"])
 def test_a_comma_in_an_item_of_a_header_is_refused(place: str) -> None:
     api = read({"parameters": [parameter(place, LIST, explode=False)]})
-    with pytest.raises(ArgumentError, match="comma"):
+    with pytest.raises(ArgumentError, match="holds ',' in one"):
         call(api, {"v": ["a,b", "c"]})
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv.mcp_server.results import hint_for_client
-from toolsrv.settings import Settings
+from toolsrv_runtime.options import SolveOptions
 
 Run = Callable[..., Result]
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
@@ -96,13 +96,13 @@ def test_noise_on_standard_input_is_no_task(run: Run, data_dir: Path, noise: byt
 def test_the_help_of_a_solve_says_the_range(run: Run, key: str) -> None:
     limits = {
         name: getattr(one, name)
-        for one in Settings.model_fields[key].metadata
+        for one in SolveOptions.model_fields[key].metadata
         for name in ("ge", "le")
         if hasattr(one, name)
     }
     text = " ".join(run("solve", "--help").stdout.split())
-    about = text.partition(f"--{key} INTEGER ")[2].partition(" --")[0]
-    assert f"{limits['ge']} to {limits['le']}" in about
+    about = text.partition(f"--{key} INTEGER RANGE ")[2].partition(" --")[0]
+    assert f"[{limits['ge']}<=x<={limits['le']}]" in about
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from toolsrv_registry.catalog_state import STORE_FILE
@@ -158,7 +159,10 @@ def test_a_server_that_is_interrupted_ends_its_open_streams(own: Any) -> None:
         assert next(states)[0] == "state"
         own.process.send_signal(signal.SIGINT)
         started = time.monotonic()
-        assert "end" not in [name for name, _ in states]
+        names: list[str] = []
+        with contextlib.suppress(httpx.RemoteProtocolError):  # cut off, or ended
+            names += (name for name, _ in states)
+        assert "end" not in names
         own.process.wait(timeout=15)
         assert time.monotonic() - started < 10
 

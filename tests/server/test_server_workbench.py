@@ -70,7 +70,7 @@ async def test_a_model_that_simulates_is_closed_too(
     engine = Lent()
     engine.last_call_ended.set()
     monkeypatch.setattr("toolsrv.workbench.load_simulator", lambda _: (engine, PROFILE))
-    given = {"simulate": "model", "simulator": "another.gguf"}
+    given = {"simulate": "another.gguf"}
     bench = Workbench(load({"data_dir": str(data_dir), **given}).settings)
     bench._simulator.get()
     await bench.aclose()
