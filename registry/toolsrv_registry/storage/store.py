@@ -1,9 +1,8 @@
 """The catalogs on disk: APIs, tools and hashes; ``names`` finds them by name.
 
-One SQLite file, safe for several threads and processes. With n APIs in all and m of them
-matching a search: ``get`` O(log n); ``put_catalog`` O(size of the catalog), writing only what
-changed; ``match`` O(m log m); ``content_hash`` O(n) when a catalog has changed since, else O(1);
-listings O(rows returned).
+One SQLite file, safe for several threads and processes. With n APIs in all: ``get`` O(log n);
+``put_catalog`` O(size of the catalog), writing only what changed; ``content_hash`` O(n) when a
+catalog has changed since, else O(1); listings O(rows returned).
 
 The same API id may occur in several catalogs. Each keeps its row; unless a catalog is named, an
 id means the API of the first enabled catalog that has it (catalogs are ordered by when they were

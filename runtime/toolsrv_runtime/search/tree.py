@@ -6,10 +6,10 @@ about prompts, engines or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 NodeType = Literal["Thought", "Action", "Action Input"]
 
@@ -159,3 +159,30 @@ def _mark_finished(node: Node) -> None:
         if inputs == 3:
             break
         current = current.parent
+
+
+class Placed(Protocol):
+    """What the order of a finished tree needs to know of a node; the root's parent is -1."""
+
+    @property
+    def id(self) -> int:
+        """The node's number."""
+
+    @property
+    def parent(self) -> int:
+        """The number of the node above it."""
+
+
+P = TypeVar("P", bound=Placed)
+
+
+def pre_order(nodes: Iterable[P]) -> Iterator[P]:
+    """Yield the root, then each node before those below it; siblings as they are given."""
+    below: dict[int, list[P]] = {}
+    for node in nodes:
+        below.setdefault(node.parent, []).append(node)
+    waiting = below.get(-1, [])
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(below.get(node.id, ())))

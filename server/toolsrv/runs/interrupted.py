@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from toolsrv.plain import one_line
 from toolsrv.runs.records import RunRecord
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Event, Evidence, Outcome, TreeNode, Usage
-from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.search.tree import Code, pre_order
 
 ENDED = "the process that worked on this run ended before the run did"
 UNFINISHED = "when it ended the call of {} was under way, and may have been carried out"
@@ -50,7 +50,7 @@ def interrupted_record(
         evidence=evidence,
         notes=tuple(one.text for one in events if one.kind == "note"),
         candidates=tuple(_candidates(events)),
-        tree=tuple(_tree(events)),
+        tree=tuple(pre_order(_nodes(events).values())),
         usage=_usage(events, len(evidence)),
         limits=options.limits,
         strategy=options.strategy,
@@ -109,20 +109,8 @@ def _usage(events: Iterable[Event], calls: int) -> Usage:
     return usage.model_copy(update={"seconds": seconds, "calls": max(usage.calls, calls)})
 
 
-def _tree(events: Iterable[Event]) -> Iterator[TreeNode]:
-    """Yield the nodes in pre-order; ``order`` is that of their first events."""
-    found = _nodes(events)
-    below: dict[int, list[TreeNode]] = {}
-    for node in found.values():
-        below.setdefault(node.parent, []).append(node)
-    waiting = below[-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(below.get(node.id, ())))
-
-
 def _nodes(events: Iterable[Event]) -> dict[int, TreeNode]:
+    """Return the nodes by id; ``order`` is that of their first events."""
     found = {0: TreeNode(id=0, parent=-1, depth=0, kind="root")}
     for event in events:
         match event.kind:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from toolsrv.plain import compact_json, plain
 from toolsrv.runs.queue import Run
 from toolsrv.trees.shown import ShownNode, ShownRun
 from toolsrv.views.runs import phase
 from toolsrv_runtime.outcome import Event
+from toolsrv_runtime.search.tree import pre_order
 
 
 def shown_live(run: Run, position: int) -> ShownRun:
@@ -28,7 +29,7 @@ def shown_live(run: Run, position: int) -> ShownRun:
             "calls": f"{usage.calls:,}",
             "tokens": f"{usage.generated_tokens:,} generated",
         },
-        nodes=tuple(_in_order(_nodes(run.events))),
+        nodes=tuple(pre_order(_nodes(run.events).values())),
     )
 
 
@@ -64,15 +65,3 @@ def _nodes(events: Iterable[Event]) -> dict[int, ShownNode]:
 
 def _node(found: dict[int, ShownNode], node: int) -> ShownNode:
     return found.get(node) or ShownNode(id=node, parent=0, kind="thought")
-
-
-def _in_order(found: dict[int, ShownNode]) -> Iterator[ShownNode]:
-    """Yield the nodes in pre-order."""
-    below: dict[int, list[ShownNode]] = {}
-    for node in found.values():
-        below.setdefault(node.parent, []).append(node)
-    waiting = below[-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(below.get(node.id, ())))
