@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import runpy
 import subprocess
@@ -12,8 +13,12 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import URL
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
 
-from toolsrv.web.security import MOST_BODY, MOST_SESSIONS, Sessions
+from toolsrv.web.security import MOST_BODY, MOST_SESSIONS, Gate, Sessions
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.storage.store import Store
@@ -220,3 +225,31 @@ def test_the_page_is_imported_only_where_a_server_speaks_http() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert told.strip() == "[]"
+
+
+@pytest.mark.parametrize("told", ["/ui/login", "/ui/static/page.css"])
+def test_the_path_that_is_routed_decides_and_not_what_host_makes_of_the_url(
+    monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    """Some versions of Starlette put Host before the path as it is."""
+
+    async def shown(scope: Any, receive: Any, send: Any) -> None:
+        await PlainTextResponse("shown")(scope, receive, send)
+
+    monkeypatch.setattr(Request, "url", URL(f"http://127.0.0.1{told}?/ui/settings"))
+    allowed = TransportSecuritySettings(allowed_hosts=["127.0.0.1:*"])
+    gate = Gate(shown, Sessions("token"), allowed, "toolsrv-1")
+    transport = httpx.ASGITransport(gate)
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as one:
+            return await one.get("/ui/settings")
+
+    answer = asyncio.run(ask())
+    assert (answer.status_code, answer.headers["location"]) == (303, "/ui/login")
+
+
+@pytest.mark.parametrize("origin", ["http://[", "null", "http://127.0.0.1:1", ""])
+def test_an_origin_that_is_none_is_refused(browser: Any, origin: str) -> None:
+    headers = {"Origin": origin}
+    assert browser.post("/ui/runs", data={"a": "b"}, headers=headers).status_code == 403

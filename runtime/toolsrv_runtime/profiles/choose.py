@@ -61,7 +61,7 @@ class UserProfile(BaseModel):
     @classmethod
     def _is_built_in(cls, value: str) -> str:
         if value not in (*BUILTIN, SERVER):
-            raise ValueError(f"is none of {', '.join(BUILTIN)}")
+            raise ValueError(f"is none of {', '.join((*BUILTIN, SERVER))}")
         return value
 
     @field_validator("format")

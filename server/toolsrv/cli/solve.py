@@ -77,8 +77,6 @@ def solve(
     Exit codes: 0 answered or replied, 3 gave up, a value is missing or only a partial answer, 130
     interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
-    from toolsrv.solve_options import RUN_OPTIONS
-
     if task is None and not continues:
         raise click.MissingParameter(ctx=context, param_hint="'TASK'", param_type="argument")
     text = "" if task is None else clean_task(read_text() if task == "-" else task)
@@ -87,11 +85,9 @@ def solve(
 
         save_answer = save_answer.expanduser()
         check_writable(save_answer)
-    run = {key: flags.pop(key) for key in RUN_OPTIONS}
     bench = session.workbench(**flags)
-    bench.run = run
     strategy = bench.settings.strategy
-    if run["chains"] is not None and strategy != "cot":
+    if flags["chains"] is not None and strategy != "cot":
         note(f"note: --chains does nothing with the strategy {strategy}; it is for --strategy cot")
     if bench.settings.adapter is not None:
         from toolsrv.cli.model_create import merge_first

@@ -25,7 +25,7 @@ from toolsrv.views.apis import (
     kept_view,
 )
 from toolsrv.web.forms import form_fields, parse_arguments, typed_example
-from toolsrv.web.site import Site, form_of, page, session_of, show, site_of
+from toolsrv.web.site import Site, form_of, offset_of, page, session_of, show, site_of
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.result import CallResult, Consent, declined_result
 
@@ -54,7 +54,7 @@ async def search(request: Request) -> Response:
     text = given.get("q", "").strip()
     chosen: dict[str, Any] = {name: given.get(name, "") for name in ("category", "catalog")}
     chosen |= {name: given.get(name) == "1" for name in ("callable_only", "include_dead")}
-    offset = _number(given.get("offset", "0"))
+    offset = offset_of(request)
     places = await in_thread(lambda: _places(site))
     view = None
     if text:
@@ -81,10 +81,6 @@ def _places(site: Site) -> dict[str, Any]:
         "categories": sorted(store.names.categories()),
         "catalogs": [one.name for one in store.catalogs() if one.enabled],
     }
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
 
 
 @page(SECTION)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
+from toolsrv import faults
 from toolsrv.downloads import endpoint
 from toolsrv.model_list import ModelList
 from toolsrv.model_pull import parse_repository, pull_gguf
@@ -19,6 +21,7 @@ from toolsrv_registry.errors import BusyError, ToolsrvError, UsageError
 if TYPE_CHECKING:
     from toolsrv_runtime.hub import RemoteFile
 
+log = logging.getLogger(__name__)
 PullState = Literal["", "working", "done", "stopped", "failed"]
 
 
@@ -43,6 +46,7 @@ class ModelPulls:
     """The downloads of one server; all methods belong to its event loop."""
 
     def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
         self._models = ModelList(data_dir)
         self._stop = threading.Event()
         self._task: asyncio.Task[None] | None = None
@@ -83,9 +87,10 @@ class ModelPulls:
             self._end("stopped", error.message, error.hint)
         except ToolsrvError as error:
             self._end("failed", plain(error.message), plain(error.hint))
-        except Exception as error:
-            self._end("failed", f"unexpected {type(error).__name__}", "see the log")
-            raise
+        except Exception as error:  # noqa: BLE001 - kept as a fault, and shown on the page
+            line = faults.summary(error, self._data_dir)
+            log.error(line)  # noqa: TRY400 - the traceback is in the file that it names
+            self._end("failed", line, "")
         else:
             hint = f"use it from the next start on: toolsrv model use {entry.name}"
             self._end("done", f"{entry.name} is here: {entry.path}", hint)

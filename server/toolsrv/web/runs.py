@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 from markupsafe import Markup
@@ -17,9 +17,10 @@ from starlette.responses import HTMLResponse, Response
 
 from toolsrv import operations
 from toolsrv.mcp_server.elicitation import ConsentQuestion, ValueQuestion
+from toolsrv.mcp_server.resources import SEARCHED
 from toolsrv.model_list import SAMPLING
 from toolsrv.plain import compact_json, plain
-from toolsrv.runs.queue import Run
+from toolsrv.runs.queue import Run, RunStatus
 from toolsrv.runs.records import RunRecord, record_of, response_text
 from toolsrv.threads import in_thread
 from toolsrv.trees.live import shown_live
@@ -33,6 +34,7 @@ from toolsrv.web.site import (
     event_stream,
     form_of,
     go,
+    offset_of,
     page,
     render,
     session_of,
@@ -44,11 +46,7 @@ from toolsrv_runtime.outcome import Evidence
 
 SECTION = "/runs"
 LISTED = 50
-SEARCHED = 1_000
-STATUSES = (
-    "queued", "working", "answered", "replied", "partial", "needs_input", "gave_up", "cancelled",
-    "failed",
-)  # fmt: skip
+STATUSES = get_args(RunStatus)
 PAUSE_S = 0.4
 """Between two states of a run that are sent: what changes faster is sent once."""
 RESPONSE_PAGE = 40_000
@@ -246,8 +244,7 @@ async def cancel(request: Request) -> Response:
 async def response(request: Request) -> Response:
     """Show the whole response of a call, a page at a time."""
     run_id, node = request.path_params["run_id"], request.path_params["node"]
-    text = request.query_params.get("offset", "0")
-    offset = int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else 0
+    offset = offset_of(request)
     found = await site_of(request).kept.response(run_id, node, offset, RESPONSE_PAGE)
     return show(request, "response.html", SECTION, found=found, text=plain(found.text))
 

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import MutableHeaders
@@ -139,7 +139,7 @@ class Gate:
 
     async def _checked(self, request: Request) -> Response | None:
         """Return the answer to a request that is not handed on."""
-        headers, path = request.headers, request.url.path
+        headers, path = request.headers, request.scope["path"]  # its URL has parts of Host
         host = [one for one in headers.raw if one[0] == b"host"]  # Origin has a stricter check
         refused = await self._hosts.validate_request(Request({**request.scope, "headers": host}))
         if refused is not None:
@@ -161,7 +161,7 @@ class Gate:
         if form is None:
             return PlainTextResponse(f"a form of at most {MOST_BODY:,} bytes is taken", 413)
         request.state.form = form
-        if request.url.path == LOGIN:
+        if request.scope["path"] == LOGIN:
             return None
         if session is None:
             return PlainTextResponse("the session has ended: log in again", 403)
@@ -178,7 +178,7 @@ def _foreign(method: str, headers: Mapping[str, str]) -> str:
         return "another site asks for this"
     if method == "POST":
         origin = headers.get("origin", "")
-        if urlsplit(origin).netloc.lower() != headers["host"].lower():
+        if origin.partition("://")[2].lower() != headers["host"].lower():
             return "the Origin is not this page's"
     return ""
 

@@ -155,7 +155,12 @@ def error_page(request: Request, section: str, error: ToolsrvError) -> HTMLRespo
     return show(request, "error.html", section, http_status=status, message=message, hint=hint)
 
 
-@functools.cache
+def offset_of(request: Request) -> int:
+    """Return the offset that a request names, 0 where that is no number."""
+    text = request.query_params.get("offset", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
+
+
 def static(name: str) -> tuple[bytes, str] | None:
     """Return a file of the page and its media type, None where there is no such file."""
     if name not in _FILES:

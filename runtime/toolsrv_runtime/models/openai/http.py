@@ -71,7 +71,7 @@ _SHARED = "see what it is doing (it may be loading its model), and ask again"
 _HINTS = {
     401: "put its API key in TOOLSRV_ENGINE_KEY or in the keyring",
     403: "the API key must allow this model",
-    404: "give the address up to /v1, and a model that the server has with --engine-model",
+    404: "give the address up to /v1 with a model that the server has: http://HOST/v1#NAME",
 }
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from toolsrv_lab.annotation.pipeline import Report, Workplace
     from toolsrv_lab.execution import Cluster
 
-_IN = click.Path(exists=True, path_type=Path)
-_OUT = click.Path(path_type=Path)
 _COUNT = 100
 _OFFERED, _WORKERS = 9, 4
 _NOTE_SECONDS = 20.0
