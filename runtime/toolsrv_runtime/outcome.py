@@ -5,6 +5,8 @@ Plain frozen data for the terminal, MCP clients and files. Nothing here runs any
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -144,6 +146,11 @@ class Searched(_Frozen):
     reason: str = ""
     api_ids: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
+
+
+def call_text(api_id: str, arguments: Mapping[str, Any]) -> str:
+    """Return the same text for calls of one API with equal arguments."""
+    return f"{api_id} {json.dumps(arguments, sort_keys=True, default=str)}"
 
 
 class TreeNode(_Frozen):

@@ -281,15 +281,16 @@ async def solve_and_keep(
         on_event(event)
 
     try:
-        async with places:
-            outcome = await solve(
-                bench, task, options, on_event=listen, stop=stop,
-                confirm=confirm, ask_value=ask_value,
-            )  # fmt: skip
+        try:
+            async with places:
+                outcome = await solve(
+                    bench, task, options, on_event=listen, stop=stop,
+                    confirm=confirm, ask_value=ask_value,
+                )  # fmt: skip
+        except Exception:
+            journal.discard()
+            raise
         return await in_thread(lambda: _kept(bench, outcome, run_id, journal))
-    except Exception:
-        journal.discard()
-        raise
     finally:
         journal.leave()
 

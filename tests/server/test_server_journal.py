@@ -475,3 +475,54 @@ def test_a_journal_waits_for_a_store_that_cannot_be_used(tmp_path: Path) -> None
         assert store.get("last").status == "interrupted"
     with RunStore.open(tmp_path) as store:
         assert store.interrupted("a task") == "run_1"
+
+
+def observed(node: int, response: Any, status: int = 200) -> out.ObservationEvent:
+    """Return a call of an API ``c/t/aNODE`` that came to an end."""
+    made = out.Evidence(
+        node=node, api_id=f"c/t/a{node}", arguments={}, function="f", status=status,
+        response=response, kind="ok" if status == 200 else "server_error", source="live",
+        error="" if status == 200 else "failed", seconds=0.1, used=False,
+    )  # fmt: skip
+    return out.ObservationEvent(
+        seconds=0.2, node=node, depth=1, status=status, text="", source="live", evidence=made
+    )
+
+
+def kept(folder: Path, run_id: str, *events: out.Event) -> RunRecord:
+    """Return the interrupted run of these events."""
+    written = open_journal(settings(folder), run_id, "a task", SolveOptions(), print)
+    for event in events:
+        written.add(event)
+    written.leave()
+    with open_runs(folder) as store:
+        return store.whole(run_id)
+
+
+def test_a_long_response_in_another_script_loses_nothing(tmp_path: Path) -> None:
+    thoughts = [out.ThoughtEvent(seconds=0.1, node=n, parent=0, depth=1, text="") for n in (1, 2)]
+    record = kept(tmp_path, "run_1", *thoughts, observed(1, "\u4e2d" * 3_000_000), observed(2, "b"))
+    assert record.outcome is not None
+    assert [one.api_id for one in record.outcome.evidence] == ["c/t/a1", "c/t/a2"]
+
+
+def test_of_a_call_that_failed_and_then_succeeded_the_response_is_known(tmp_path: Path) -> None:
+    thought = out.ThoughtEvent(seconds=0.1, node=1, parent=0, depth=1, text="")
+    record = kept(tmp_path, "run_1", thought, observed(1, "no", 500), observed(1, "yes"))
+    assert record.outcome is not None
+    (made,) = record.outcome.evidence
+    assert (made.status, made.response, made.times) == (200, "yes", 2)
+
+
+def test_a_run_that_went_on_and_was_killed_at_once_leads_on_to_the_first(tmp_path: Path) -> None:
+    thought = out.ThoughtEvent(seconds=0.1, node=1, parent=0, depth=1, text="")
+    kept(tmp_path, "run_1", thought, observed(1, "found"))
+    with open_runs(tmp_path) as store:
+        earlier = earlier_runs(store.whole, "run_1")
+    written = open_journal(
+        settings(tmp_path), "run_2", "a task", SolveOptions(earlier=earlier), print
+    )
+    written.leave()
+    with open_runs(tmp_path) as store:
+        runs = earlier_runs(store.whole, "run_2")
+    assert [(one.run_id, len(one.calls)) for one in runs] == [("run_1", 1), ("run_2", 0)]

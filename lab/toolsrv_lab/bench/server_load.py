@@ -213,6 +213,8 @@ def queue_figures(folder: Path) -> tuple[Figures, dict[str, Any]]:
         ends, statuses = [], []
         for one in runs:
             ended = _view(process, "get_run", run_id=one["run_id"], wait_s=_QUEUE_S / 2)
+            if ended["status"] in {"queued", "working"}:
+                raise DataError(f"a solve did not end within {_QUEUE_S / 2:g} s")
             ends.append(process.seconds() - began)
             statuses.append(str(ended["status"]))
     figures = {

@@ -83,6 +83,7 @@ class CallExecutor:
         self._ask = ask
         self._elicitation = elicitation
         self._known = _known_results(state.options.earlier)
+        self._interrupted = frozenset(self._known)
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
         self._failed: Counter[str] = Counter()
@@ -266,7 +267,8 @@ class CallExecutor:
             yield PlannedCall(key, api, arguments)
 
     def _is_known(self, key: str) -> bool:
-        return key in self._known and self._state.options.close_repeats
+        repeats = self._state.options.close_repeats or key in self._interrupted
+        return repeats and key in self._known
 
     def _check_requests(self) -> None:
         if over := self._state.budget.requests_ended():

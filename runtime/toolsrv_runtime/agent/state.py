@@ -24,7 +24,7 @@ from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.contract.format import Action, Step, UsageMeter
 from toolsrv_runtime.contract.hints import GivenValue, Question
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.outcome import Limits
+from toolsrv_runtime.outcome import Limits, call_text
 from toolsrv_runtime.search.dfsdt import Observation, SearchState
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.stop import Stop
@@ -85,7 +85,7 @@ class Ledger:
         for node in self.findings.tree.walk():
             result = self.results.get(node.id)
             if result is not None and result.kind == "declined":
-                found.setdefault(_call_key(result), result)
+                found.setdefault(call_text(result.api_id, result.arguments), result)
         return list(found.values())
 
     def best(self) -> Node | None:
@@ -124,7 +124,7 @@ class Ledger:
             result = self.results.get(node.id)
             if result is None or node.move is None:
                 continue
-            key = _call_key(result)
+            key = call_text(result.api_id, result.arguments)
             is_used = node.id in used and result.ok
             before = found.get(key)
             if before is not None and (before.used or not is_used):
@@ -236,11 +236,6 @@ def result_code(result: CallResult) -> Code:
     if result.kind in {"not_found", "gone"}:
         return Code.NOT_FOUND
     return Code.TIMEOUT if result.kind == "timed_out" else Code.ERROR
-
-
-def _call_key(result: CallResult) -> str:
-    """Return the same text for calls of one API with equal arguments."""
-    return f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
 
 
 def _is_reply(node: Node) -> bool:

@@ -197,7 +197,7 @@ class Unfinished(_Shape):
     open.
     """
 
-    status: Literal["partial", "needs_input", "cancelled"]
+    status: Literal["partial", "needs_input", "cancelled", "interrupted"]
     answer: Text = ""
     reason: Text = ""
     missing: Annotated[tuple[str, ...], BeforeValidator(_none)] = ()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolsrv_runtime.files import open_atomic_text
-from toolsrv_runtime.outcome import Outcome, TreeNode
+from toolsrv_runtime.outcome import Outcome, TreeNode, call_text
 from toolsrv_runtime.search.tree import Code
 from toolsrv_runtime.toolbench import environment
 from toolsrv_runtime.toolbench.answer_files import (
@@ -51,7 +51,7 @@ class ReplyTree:
         for node in outcome.tree[1:]:
             self._below.setdefault(node.parent, []).append(node)
         self._evidence = {one.node: one for one in outcome.evidence}
-        self._same = {_key(one.api_id, one.arguments): one for one in outcome.evidence}
+        self._same = {call_text(one.api_id, one.arguments): one for one in outcome.evidence}
 
     def below(self, node: TreeNode) -> list[TreeNode]:
         """Return the replies that followed a node, in order."""
@@ -100,14 +100,10 @@ class ReplyTree:
             return _SAID[Code(node.code)]
         if node.code == Code.UNKNOWN_FUNCTION:
             return environment.unknown_function(node.function).text
-        seen = self._evidence.get(node.id) or self._same.get(_key(node.api_id, node.arguments))
+        seen = self._evidence.get(node.id) or self._same.get(call_text(node.api_id, node.arguments))
         if seen is None:
             return node.observation
         return environment.truncate_observation(seen.error, seen.response)
-
-
-def _key(api_id: str, arguments: dict[str, Any]) -> str:
-    return f"{api_id} {json.dumps(arguments, sort_keys=True, default=str)}"
 
 
 def conversations(
@@ -384,7 +380,7 @@ class _Writer:
 
 def _unfinished(outcome: Outcome) -> Unfinished | None:
     """Return how a search ended that was ended before it had a whole answer."""
-    if outcome.status not in ("partial", "needs_input", "cancelled"):
+    if outcome.status not in ("partial", "needs_input", "cancelled", "interrupted"):
         return None
     return Unfinished(
         status=outcome.status,

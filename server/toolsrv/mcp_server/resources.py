@@ -140,7 +140,9 @@ class EndedRuns:
         if not any_runs(self._folder):
             return ""
         with open_runs(self._folder) as store:
-            return store.interrupted(task)
+            if found := store.interrupted(task):
+                earlier_runs(store.whole, found)  # raises where nothing could be gone on from
+            return found
 
     def _rows(self) -> list[RunRow]:
         if not any_runs(self._folder):

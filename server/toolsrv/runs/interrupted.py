@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from toolsrv.plain import one_line
 from toolsrv.runs.records import RunRecord
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.outcome import Event, Evidence, Outcome, TreeNode, Usage
+from toolsrv_runtime.outcome import Event, Evidence, Outcome, TreeNode, Usage, call_text
 from toolsrv_runtime.search.tree import Code, pre_order
 
 ENDED = "the process that worked on this run ended before the run did"
 UNFINISHED = "when it ended the call of {} was under way, and may have been carried out"
+VOTED = "it was one of several votes, and the calls of the others are not known"
 _TASK_LIMIT = 200
 
 
@@ -30,12 +30,12 @@ def interrupted_record(
 ) -> RunRecord:
     """Return the record, with the calls that came to an end and the tree as far as it was grown.
 
-    Without any event it was never begun, and has no outcome.
+    Without any event, and going on from no other run, it was never begun and has no outcome.
     """
     record = RunRecord(
         id=run_id, task=task, status="interrupted", ended=ended, error=ENDED, hint=_AGAIN
     )
-    if not events:
+    if not events and not continues:
         return record
     evidence = _evidence(events)
     under_way = (UNFINISHED.format(one) for one in _unfinished(events))
@@ -45,7 +45,7 @@ def interrupted_record(
         continues=continues,
         status="interrupted",
         answer="",
-        reason="; ".join((ENDED, *under_way)),
+        reason="; ".join((ENDED, *under_way, *([VOTED] if options.votes > 1 else []))),
         missing=(one_line(task, _TASK_LIMIT),),
         evidence=evidence,
         notes=tuple(one.text for one in events if one.kind == "note"),
@@ -76,16 +76,13 @@ def _evidence(events: Iterable[Event]) -> tuple[Evidence, ...]:
     for event in events:
         if event.kind != "observation" or event.evidence is None:
             continue
-        made, before = event.evidence, found.get(call_of(event.evidence))
-        found[call_of(made)] = (
-            made if before is None else before.model_copy(update={"times": before.times + 1})
-        )
+        made = event.evidence
+        key = call_text(made.api_id, made.arguments)
+        before = found.get(key)
+        times = 1 + (before.times if before else 0)
+        best = made if before is None or (made.ok and not before.ok) else before
+        found[key] = best.model_copy(update={"times": times})
     return tuple(found.values())
-
-
-def call_of(evidence: Evidence) -> str:
-    """Return the same text for the same call."""
-    return f"{evidence.api_id} {json.dumps(evidence.arguments, sort_keys=True, default=str)}"
 
 
 def _unfinished(events: Sequence[Event]) -> list[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 import toolsrv
-from toolsrv.runs.interrupted import call_of, interrupted_record
+from toolsrv.runs.interrupted import interrupted_record
 from toolsrv.runs.queue import Journal, NoJournal
 from toolsrv.runs.records import RunRecord, response_text
 from toolsrv.runs.store import MOST_RESPONSE, RunStore
@@ -28,7 +28,7 @@ from toolsrv_registry import wellformed
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.outcome import Event, ObservationEvent
+from toolsrv_runtime.outcome import Event, ObservationEvent, call_text
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
@@ -37,7 +37,6 @@ JOURNALS = "journals"
 FORMAT, VERSION = "toolsrv-run", 1
 MOST_BYTES = 64 * 1024 * 1024
 """Of one journal; what follows is not written, and that is reported."""
-MOST_LINE = 4 * MOST_RESPONSE
 _SUFFIX = ".jsonl"
 _LOST = "the run would be lost if this process were killed: {}"
 
@@ -87,10 +86,11 @@ class RunJournal:
         made = event.evidence if isinstance(event, ObservationEvent) else None
         with self._reported():
             if made is not None:
-                key = call_of(made)
+                key = call_text(made.api_id, made.arguments)
                 known = {"response": None} if key in self._written else {}
                 line["evidence"] = made.model_dump() | known
-                self._written.add(key)
+                if made.ok:  # until then its response is not the one that counts
+                    self._written.add(key)
             content = _encoded(line)
             if made is not None and len(content) > MOST_RESPONSE:
                 whole = response_text(made)
@@ -210,10 +210,11 @@ def keep_interrupted(folder: Path) -> int:
 
 def _journals(folder: Path) -> list[Path]:
     """Return the journals of a data folder, the oldest first."""
-    try:
-        found = [(one.stat().st_mtime, one) for one in (folder / JOURNALS).glob(f"*{_SUFFIX}")]
-    except OSError:
-        return []
+    found = []
+    with contextlib.suppress(OSError):
+        for one in (folder / JOURNALS).glob(f"*{_SUFFIX}"):
+            with contextlib.suppress(OSError):  # its run was kept meanwhile
+                found.append((one.stat().st_mtime, one))
     return [path for _, path in sorted(found)]
 
 
@@ -225,7 +226,7 @@ def _keep(folder: Path, path: Path) -> bool:
     if not path.exists():  # kept meanwhile
         return False
     record = read_journal(path)
-    if record is None and path.read_bytes().count(b"\n"):
+    if record is None and _has_line(path):
         return False
     if record is not None:
         with RunStore.open(folder) as store:
@@ -235,6 +236,11 @@ def _keep(folder: Path, path: Path) -> bool:
                 store.keep(record, None)
     path.unlink()
     return record is not None
+
+
+def _has_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.readline(MOST_BYTES).endswith(b"\n")
 
 
 def read_journal(path: Path) -> RunRecord | None:
@@ -262,7 +268,7 @@ def read_journal(path: Path) -> RunRecord | None:
 
 def _lines(file: BinaryIO) -> Iterator[Any]:
     """Yield the values of the lines, up to the first that is torn or too long."""
-    while (line := file.readline(MOST_LINE)).endswith(b"\n"):
+    while (line := file.readline(MOST_BYTES)).endswith(b"\n"):
         try:
             yield wellformed.loads(line)
         except (ValueError, RecursionError):

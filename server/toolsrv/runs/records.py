@@ -183,7 +183,7 @@ def earlier_runs(get: Callable[[str], RunRecord], run_id: str) -> tuple[EarlierR
         found[record.id] = _earlier(record)
         run_id = record.outcome.continues if record.outcome else ""
     first = next(iter(found.values()))
-    if not first.calls and not first.answer:
+    if not any(one.calls or one.answer for one in found.values()):
         raise UsageError(
             f"{first.run_id} found nothing that a task could go on from",
             hint="give the whole task in words of its own",

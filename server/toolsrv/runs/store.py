@@ -85,7 +85,7 @@ class RunStore:
         """Return the latest run of exactly this task if it was interrupted, else ""."""
         with _damage_hint():
             rows = self._database.read(
-                "SELECT id, status FROM runs WHERE task = ? ORDER BY number DESC LIMIT 1",
+                "SELECT id, status FROM runs WHERE task = ? ORDER BY ended DESC, number DESC LIMIT 1",
                 [_storable(task)],
             )
         return rows[0]["id"] if rows and rows[0]["status"] == "interrupted" else ""
@@ -192,7 +192,9 @@ class RunStore:
 
     def _find(self, run_id: str) -> sqlite3.Row:
         if run_id == "last":
-            rows = self._database.read("SELECT * FROM runs ORDER BY number DESC LIMIT 1")
+            rows = self._database.read(
+                "SELECT * FROM runs ORDER BY ended DESC, number DESC LIMIT 1"
+            )
         else:
             rows = self._database.read(
                 "SELECT * FROM runs WHERE substr(id, 1, length(?1)) = ?1 LIMIT 2", [run_id]

@@ -115,11 +115,13 @@ _BEFORE = "an earlier run of this task was interrupted, and continues goes on fr
 
 def continue_step(record: RunRecord) -> str:
     """Return what to do about an interrupted run; one that found nothing is begun again."""
-    if record.outcome is None or not any(one.ok for one in record.outcome.evidence):
+    outcome = record.outcome
+    if outcome is None or not (outcome.continues or any(one.ok for one in outcome.evidence)):
         return record.hint
+    known = "what it found is known then, and no such call is made again"
     return (
         f'to go on call solve_task with the same task and options {{"continues": "{record.id}"}}: '
-        "what it found is known then, and no such call is made again"
+        + (known if outcome.votes < 2 else "what its first vote found is known then")
     )
 
 
