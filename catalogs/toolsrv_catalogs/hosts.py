@@ -79,7 +79,7 @@ def server_of(
         relative = next((one for one in filled if not _has_host(one)), "")
         return _whole(relative, published) if relative else published, []
     if location:
-        filled = [one if _has_host(one) else _whole(one, location) for one in filled or ["/"]]
+        filled = [one if _has_host(one) else _whole(one or "/", location) for one in filled or [""]]
     filled.sort(key=_preference)
     first = filled[0] if filled else ""
     rest = first.partition("://")[2]

@@ -217,7 +217,7 @@ class _Reader:
                 found=found,
                 server=self.server,
                 variables=self.variables,
-                location=self.location if len(self.found) == 1 else "",
+                location=self.location if len(documents) == 1 else "",
                 wanted=self.wanted,
             )
             self._take(path, tool)

@@ -370,3 +370,58 @@ def test_a_body_of_very_many_properties_is_one_argument() -> None:
     schema = {"type": "object", "properties": {f"p{at}": {"type": "string"} for at in range(9_000)}}
     api = operation({"requestBody": body(schema)})
     assert sent(api, {"body": {"p8999": "x"}}).content == b'{"p8999":"x"}'
+
+
+# --- what is wrong in one place costs that place --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"in": "body", "schema": {"type": "object"}},
+        {"in": "formData", "name": ["a"], "type": "string"},
+        {"in": ["query"], "name": "a", "type": "string"},
+    ],
+)
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_parameter_of_swagger_2_without_a_name_costs_no_other_operation(
+    broken: dict[str, Any], shared: bool
+) -> None:
+    answers = {"responses": {"200": {"description": "ok"}}}
+    bad = {"parameters": [broken], "get": answers} if shared else {"get": answers | {"parameters": [broken]}}  # fmt: skip
+    apis, _ = read({"swagger": "2.0", "paths": {"/bad": bad, "/good": {"get": answers}}})
+    assert "/v1/good" in [api.url.removeprefix("https://api.test") for api in apis]
+
+
+def test_a_fragment_or_an_address_that_stands_twice_is_no_base_of_a_schema() -> None:
+    def schema(address: str, kind: str) -> dict[str, Any]:
+        value = {"$id": address, "$defs": {"q": {"type": kind}}}
+        return value | {"type": "object", "properties": {"p": {"$ref": "#/$defs/q"}}}
+
+    for address in ("x/a", "#/items"):
+        parts = {"A": schema(address, "string"), "C": schema(address, "integer")}
+        both = {key: {"$ref": f"#/components/schemas/{key}"} for key in parts}
+        api = operation(
+            {"requestBody": body({"type": "object", "properties": both})},
+            components={"schemas": parts},
+        )
+        assert sent(api, {"A": {"p": "x"}, "C": {"p": 5}}).content == b'{"A":{"p":"x"},"C":{"p":5}}'
+
+
+def test_a_number_of_an_earlier_version_is_never_an_argument_of_that_name() -> None:
+    api = operation(
+        {
+            "parameters": [
+                parameter("id", "path"),
+                parameter("id"),
+                parameter("id_2", "header"),
+            ],
+            "requestBody": body({"type": "object", "properties": {"id": {"type": "string"}}}),
+        },
+        "/x/{id}",
+    )
+    given = {"id": "p", "id_2": "own", "id_3": "q", "id_4": "b"}
+    request = sent(api, given)
+    assert request.headers["id_2"] == "own"
+    assert (request.url.path, request.url.query) == ("/v1/x/p", b"id=q")
+    assert request.content == b'{"id":"b"}'

@@ -152,7 +152,8 @@ def test_identifiers_that_other_apis_require_are_found_by_name() -> None:
     keys = response_keys(
         [{"players": [{"id": 1, "name": "A"}], "player": {"id": 2}, "team": 3, "countryCode": "F"}]
     )
-    assert identifier_paths(keys, listing, others) == {
+    names = {parameter.name for one in others for parameter in one.required}
+    assert identifier_paths(keys, listing, names) == {
         "players[].id",
         "player.id",
         "countryCode",

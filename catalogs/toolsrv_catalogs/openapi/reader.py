@@ -341,7 +341,12 @@ class _Reader:
                     continue
                 about = mapping(node.value)
                 name, place = about.get("name"), about.get("in")
-                if not isinstance(name, str) or not name.strip() or place not in _PLACES:
+                if (
+                    not isinstance(name, str)
+                    or not name.strip()
+                    or not isinstance(place, str)
+                    or place not in _PLACES
+                ):
                     reason = "has no name or no known place"
                     self._found.refuse("parameter", reason, name=str(name or ""))
                 elif place != "header" or name.lower() not in _IGNORED_HEADERS:

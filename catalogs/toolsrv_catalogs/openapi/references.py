@@ -162,6 +162,10 @@ def _marks(document: Any) -> _Marks:
     return found
 
 
+EXAMPLES_LIMIT = 32 * 2**20
+"""Characters of the example responses of one document: each API keeps its own copy."""
+
+
 class References:
     """The references of one document and of the files that it leads to."""
 
@@ -170,6 +174,8 @@ class References:
         self._steps = 0
         self.open: set[int] = set()
         """Schemas whose variants are being looked at: a variant may lead back to them."""
+        self.example_room = EXAMPLES_LIMIT
+        """Characters of example responses that are still kept."""
         self.missed: list[str] = []
         """Faults of parts that were left out, which cost nothing more."""
         self._marks: dict[int, tuple[Any, _Marks]] = {}
@@ -185,6 +191,8 @@ class References:
         self._bases: dict[int, str] = {id(self.root.resolver): base}
         self._found: dict[tuple[int, str], Node] = {}
         self._made: dict[tuple[str, int, str], Any] = {}
+        # By address the schema that has it: of two with one address the first.
+        self._values: dict[str, Any] = {}
         # By the resolver of an embedded schema the one around it: many mean that.
         self._around: dict[int, Any] = {}
 
@@ -264,8 +272,8 @@ class References:
     def _in_own_base(self, node: Node) -> Node:
         """Return a node whose references are relative to the ``$id`` that its value has."""
         name = node.value.get("$id") if isinstance(node.value, dict) else None
-        if not isinstance(name, str) or not name.rstrip("#"):
-            return node
+        if not isinstance(name, str) or not name.rstrip("#") or "#" in name.rstrip("#"):
+            return node  # a fragment is no base
         base = self._bases.get(id(node.resolver), "")
         try:
             return self._resource(urljoin(base, name).rstrip("#"), node)
@@ -275,7 +283,10 @@ class References:
     def _resource(self, uri: str, node: Node) -> Node:
         """Return a schema with an address of its own, and the resolver for that."""
         known = self._resolvers.get(uri)
+        if known is not None and self._values.get(uri, node.value) is not node.value:
+            return node  # another schema has this address already
         if known is None:
+            self._values[uri] = node.value
             resource = Specification.OPAQUE.create_resource(node.value)
             known = self._registry.with_resource(uri, resource).resolver(uri)
             self._resolvers[uri] = known

@@ -8,6 +8,7 @@ example is kept beside it, where ToolBench's layout has one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry.media import JSON
 
 DEPTH = 6
+EXAMPLE_LIMIT = 16_384
+"""Characters of an example that is kept: whoever chooses among its keys sees fewer."""
 FIELDS = 200
 """Of one schema; an object that would bring more stays as it comes."""
 _MEDIA = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;\s*[\w.+-]+=[\w.+-]+)*", re.ASCII)
@@ -57,7 +60,7 @@ def read_response(
         if media is None:
             return {}
         example = _example(refs, media)
-        result = {} if example is None else _beside(example, found, name)
+        result = {} if example is None else _beside(refs, example, found, name)
         if "schema" not in media.value:
             return result
         schema = node_at(media.value["schema"], media.resolver)
@@ -108,8 +111,15 @@ def _example(refs: References, media: Node) -> Any:
     return next((one for one in found if isinstance(one, dict | list) and one), None)
 
 
-def _beside(example: Any, found: FileFindings, name: str) -> dict[str, Any]:
-    """Return an example where ToolBench's layout keeps one."""
+def _beside(refs: References, example: Any, found: FileFindings, name: str) -> dict[str, Any]:
+    """Return an example where ToolBench's layout keeps one, while the document has room for it."""
+    try:
+        size = len(json.dumps(example, ensure_ascii=False))
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    if size > EXAMPLE_LIMIT or size > refs.example_room:
+        return {}
+    refs.example_room -= size
     keys = fields.kept({EXAMPLE: example}, found, what=repr(name))
     return {"keys": keys} if keys else {}
 

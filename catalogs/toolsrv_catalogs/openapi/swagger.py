@@ -60,10 +60,10 @@ def as_operation(
     """
     shared = [_parameters(refs, one) for one in items]
     own = _parameters(refs, operation)
-    names = {(one.value["name"], one.value["in"]) for one in own if _in_body(one.value)}
+    names = {_identity(one.value) for one in own if _in_body(one.value)}
     body = [one for one in own if _in_body(one.value)]
     for one in (one for part in shared for one in part if _in_body(one.value)):
-        body += [] if (one.value.get("name"), one.value["in"]) in names else [one]
+        body += [] if _identity(one.value) in names else [one]
     about = operation.value
     produces = _texts(about.get("produces", document.get("produces")))
     result = about | {
@@ -109,6 +109,11 @@ def _followed(refs: References, node: Node) -> Node:
 
 def _outside_body(parameters: list[Node]) -> list[Any]:
     return [_parameter(one.value) for one in parameters if not _in_body(one.value)]
+
+
+def _identity(one: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what tells a parameter from others: name and place, of whatever type they are."""
+    return str(one.get("name")), str(one.get("in"))
 
 
 def _in_body(one: Any) -> bool:

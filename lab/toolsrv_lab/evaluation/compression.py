@@ -24,12 +24,11 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.compress import filter_response
 from toolsrv_runtime.calls.key_selection import savings, select_keys
-from toolsrv_runtime.calls.response_keys import ResponseKeys, response_keys
+from toolsrv_runtime.calls.response_keys import FEWEST_KEYS, ResponseKeys, response_keys
 from toolsrv_runtime.contract.models import ChatModel
 from toolsrv_runtime.files import read_text
 from toolsrv_runtime.stop import Stop
 
-FEWEST_KEYS = 4
 MOST_BYTES = 200_000_000
 _LENGTH = "_list_length"
 """Key by which a query file says how long a list was."""

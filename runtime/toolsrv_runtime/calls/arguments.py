@@ -358,12 +358,19 @@ def _numbered(api: Api, given: Mapping[str, Any], known: AbstractSet[str]) -> di
     if api.others is not None:
         return found
     in_order = sorted(api.parameters, key=lambda one: one.place != "path")
+    taken = {one.wire or one.name for one in in_order}
     for shared in {one.wire for one in in_order if one.wire}:
         members = [one for one in in_order if shared in (one.wire, one.name)]
         earlier: dict[str, Parameter] = {}
-        for number, one in enumerate(members, 1):
-            name = shared if number == 1 else f"{shared}_{number}"
+        name, number = shared, 1
+        for one in members:
+            while number > 1 and name in taken:  # another argument had that name of its own
+                number += 1
+                name = f"{shared}_{number}"
+            taken.add(name)
             earlier |= {name: one, readable_api_name(name): one}
+            number += 1
+            name = f"{shared}_{number}"
         if (earlier.keys() & given.keys()) - known:
             found |= earlier
     return found

@@ -20,6 +20,8 @@ from typing import Any, Literal
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api
 
+FEWEST_KEYS = 4
+"""Key paths of an API below which there is nothing to choose."""
 MOST_KEYS = 100
 """Key paths of one API; an object that would bring more is one choice."""
 
@@ -193,20 +195,14 @@ def _type_name(shape: _Shape) -> str:
     return shape.name if shape.kind == "scalar" else shape.kind
 
 
-def identifier_paths(keys: ResponseKeys, api: Api, others: Sequence[Api]) -> frozenset[str]:
-    """Return the paths that may hold what other APIs of the tool require, by their names.
+def identifier_paths(keys: ResponseKeys, api: Api, required: Collection[str]) -> frozenset[str]:
+    """Return the paths that may hold what APIs of the tool require, by those names.
 
     ``userId``, ``user.id`` and any ``id`` may be what takes ``user_id``. What the API itself requires
     is known to its caller already.
     """
     own = {_letters(one.name) for one in api.required}
-    wanted = {
-        one.name
-        for other in others
-        if other.id != api.id
-        for one in other.required
-        if _letters(one.name) not in own
-    }
+    wanted = {name for name in required if _letters(name) not in own}
     names = {_letters(one) for one in wanted} | {_last_word(one) for one in wanted}
     return frozenset(path for path in keys.types if _last_keys(path) & (names - {""}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from toolsrv_runtime.contract.models import ChatModel
     from toolsrv_runtime.stop import Stop
 
-FEWEST_KEYS = 4
-"""Keys of an example below which there is nothing to choose."""
 _SHOWN = 20
 
 _HINT = (
@@ -174,13 +172,13 @@ def _plan(
 
     known = store.response_schemas.of(chosen)
     tasks, left_out, done = [], {}, []
-    for api, extra, siblings in _entries(catalog, chosen):
+    for api, extra, required_names in _entries(catalog, chosen):
         content = content_hash(api)
         entry = known.get(api.id)
         if entry is not None and entry.content_hash == content and how.made(entry):
             done.append(entry)
             continue
-        task = _task(api, content, extra, siblings, examples, replace=replace)
+        task = _task(api, content, extra, required_names, examples, replace=replace)
         if isinstance(task, str):
             left_out[api.id] = task
         else:
@@ -190,20 +188,21 @@ def _plan(
 
 def _entries(
     catalog: Catalog, chosen: frozenset[str]
-) -> Iterator[tuple[Api, Mapping[str, Any], Sequence[Api]]]:
-    """Yield each chosen API, what its source says else, and the APIs of its tool."""
+) -> Iterator[tuple[Api, Mapping[str, Any], Collection[str]]]:
+    """Yield each chosen API, what its source says else, and what APIs of its tool require."""
     for tool in catalog.tools:
         extras = tool.api_extras or ({},) * len(tool.apis)
+        required = frozenset(one.name for api in tool.apis for one in api.required)
         for api, extra in zip(tool.apis, extras, strict=True):
             if api.id in chosen:
-                yield api, extra, tool.apis
+                yield api, extra, required
 
 
 def _task(
     api: Api,
     content: str,
     extra: Mapping[str, Any],
-    siblings: Sequence[Api],
+    required_names: Collection[str],
     examples: ExampleResponses,
     *,
     replace: bool,
@@ -211,7 +210,11 @@ def _task(
     """Return what is to be asked about an API, or why nothing is."""
     from toolsrv_registry.api import RESPONSE_SCHEMA
     from toolsrv_runtime.calls.compress import filter_response
-    from toolsrv_runtime.calls.response_keys import identifier_paths, response_keys
+    from toolsrv_runtime.calls.response_keys import (
+        FEWEST_KEYS,
+        identifier_paths,
+        response_keys,
+    )
 
     found = examples.of(api, extra)
     if found is None:
@@ -227,7 +230,7 @@ def _task(
             if any(left) and not replace:
                 return HAS_SCHEMA
             documented = None
-    required = identifier_paths(keys, api, siblings)
+    required = identifier_paths(keys, api, required_names)
     return _Task(api, content, shown, found.source, keys, required, documented)
 
 
