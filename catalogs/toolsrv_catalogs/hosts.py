@@ -79,7 +79,11 @@ def server_of(
         relative = next((one for one in filled if not _has_host(one)), "")
         return _whole(relative, published) if relative else published, []
     if location:
-        filled = [one if _has_host(one) else _whole(one or "/", location) for one in filled or [""]]
+        base = urlsplit(location)
+        base = base._replace(netloc=base.netloc.rpartition("@")[2], query="", fragment="")
+        filled = [
+            one if _has_host(one) else _whole(one or "/", base.geturl()) for one in filled or [""]
+        ]
     filled.sort(key=_preference)
     first = filled[0] if filled else ""
     rest = first.partition("://")[2]

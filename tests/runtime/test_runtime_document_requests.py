@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.hosts import server_of
 from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import parameter_keys
@@ -425,3 +426,19 @@ def test_a_number_of_an_earlier_version_is_never_an_argument_of_that_name() -> N
     assert request.headers["id_2"] == "own"
     assert (request.url.path, request.url.query) == ("/v1/x/p", b"id=q")
     assert request.content == b'{"id":"b"}'
+
+
+@pytest.mark.parametrize(
+    ("servers", "wanted"),
+    [
+        ([{"url": ""}], "https://h.test/"),
+        ([{}], "https://h.test/"),
+        ([], "https://h.test/"),
+        ([{"url": "v2"}], "https://h.test/docs/v2"),
+    ],
+)
+def test_a_server_without_a_host_has_nothing_else_of_the_url_of_its_document(
+    servers: list[Any], wanted: str
+) -> None:
+    found, _ = server_of(servers, location="https://user:secret@h.test/docs/api.json?key=secret")
+    assert found == wanted
