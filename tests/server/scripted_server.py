@@ -12,9 +12,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from toolsrv.cli.session import Session
 from toolsrv.settings import CommandSettings, load
+from toolsrv.solve_options import RUN_OPTIONS
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.contract.models import (
     Completion,
@@ -102,14 +105,20 @@ def _first_call(prompt: str) -> str:
     return reply("look it up", name[1], {})
 
 
-def scripted_bench(settings: CommandSettings) -> Workbench:
+def scripted_bench(settings: CommandSettings, run: Mapping[str, Any] | None = None) -> Workbench:
     """Return a workbench with the scripted model."""
     profile = Profile(name="toolllama-2", format="toolllama", context=8192)
 
     def load_engine() -> tuple[Engine, Profile]:
         return TaskEngine(), profile
 
-    return Workbench(settings, load_engine=load_engine)
+    return Workbench(settings, run, load_engine=load_engine)
+
+
+def command_bench(session: Session, **flags: Any) -> Workbench:
+    """Return the workbench of a command, with the scripted model; stands in for the session's."""
+    run = {key: flags.pop(key) for key in RUN_OPTIONS if key in flags}
+    return scripted_bench(session.load(**flags).settings, run)
 
 
 def main() -> None:

@@ -25,11 +25,11 @@ TASK = "What is the capital of Peru?"
 def scripted(monkeypatch: pytest.MonkeyPatch, ready_dir: Path) -> list[Path]:
     """Let the command line work with the scripted model; folders in the list vanish at once."""
     assert ready_dir.is_dir()
-    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"]
+    bench = runpy.run_path(str(SCRIPTED))["command_bench"]
     vanishing: list[Path] = []
 
     def workbench(session: Session, **flags: object) -> Workbench:
-        made: Workbench = bench(session.load(**flags).settings)
+        made: Workbench = bench(session, **flags)
         for folder in vanishing:
             folder.rmdir()
         return made

@@ -17,8 +17,7 @@ SCRIPTED_SOLVE = """
 import runpy, sys
 from toolsrv.cli.session import Session
 from toolsrv.cli.main import main
-bench = runpy.run_path({script!r})["scripted_bench"]
-Session.workbench = lambda self, **flags: bench(self.load(**flags).settings)
+Session.workbench = runpy.run_path({script!r})["command_bench"]
 sys.argv[0] = "toolsrv"
 main()
 """

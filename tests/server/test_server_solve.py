@@ -14,7 +14,6 @@ from click.testing import Result
 
 from toolsrv.cli.session import Session
 from toolsrv.cli.solve import solve
-from toolsrv.workbench import Workbench
 from toolsrv_runtime.outcome import Outcome
 
 Run = Callable[..., Result]
@@ -25,13 +24,7 @@ SCRIPTED = Path(__file__).parent / "scripted_server.py"
 def scripted(ready_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command line work with the scripted model."""
     assert ready_dir.is_dir()
-    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"]
-
-    def workbench(session: Session, **flags: object) -> Workbench:
-        made: Workbench = bench(session.load(**flags).settings)
-        return made
-
-    monkeypatch.setattr(Session, "workbench", workbench)
+    monkeypatch.setattr(Session, "workbench", runpy.run_path(str(SCRIPTED))["command_bench"])
 
 
 @pytest.mark.usefixtures("scripted")
