@@ -162,6 +162,7 @@ def document(result: Result) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_catalog_is_imported_built_reopened_and_searched(
     run: Run, source: Path, tmp_path: Path
 ) -> None:

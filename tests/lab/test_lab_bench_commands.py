@@ -83,6 +83,7 @@ def tasks(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.nightly
 def test_server_is_timed_in_both_eras(run: Callable[..., Result]) -> None:
     found = document(run("server", "--runs", "1", "--json"))
     figures = found["figures"]
@@ -225,8 +226,8 @@ def test_a_plot_needs_no_more_than_what_draws_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "sign"),
     [
-        (["server", "--runs", "50"], "run 2"),
-        pytest.param(["search", "--runs", "50"], "run 2", marks=pytest.mark.nightly),
+        pytest.param(["server", "--runs", "50"], "run 2", marks=pytest.mark.nightly),
+        (["search", "--runs", "50"], "run 2"),
         pytest.param(["engine", "--runs", "1", "--no-replay"], "task 2", marks=pytest.mark.nightly),
     ],
     ids=["server", "search", "engine"],

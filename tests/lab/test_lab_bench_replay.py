@@ -72,6 +72,7 @@ def test_guessed_tokens_spare_decodes(
     assert with_guesses < 0.85 * without
 
 
+@pytest.mark.nightly
 def test_every_way_is_measured_and_compared(tmp_path: Path) -> None:
     found = measure_ways(SHIPPED_MODEL, tmp_path, threads=1, solves=2, steps=2)
     assert {"scratch", "prefix", "ours"} <= found.ways.keys()

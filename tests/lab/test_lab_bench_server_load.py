@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
+import pytest
 from click.testing import CliRunner
 
 from toolsrv_lab.bench import bench
@@ -50,6 +51,7 @@ def test_a_chunked_reply_is_read_whole_and_the_connection_kept() -> None:
     assert bodies == [b"data: 1\r\n\r\n\r\n" + b"x" * 300] * 5
 
 
+@pytest.mark.nightly
 def test_load_queue_and_endurance_are_measured_on_servers() -> None:
     words = [
         *("server", "--part", "load", "--part", "queue", "--part", "endurance", "--json"),

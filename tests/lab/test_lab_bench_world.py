@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 
+import pytest
 from click.testing import CliRunner
 
 from toolsrv_lab.bench import bench
@@ -75,6 +76,7 @@ def test_wrong_replies_and_lost_connections_are_counted() -> None:
     assert len(tally.latencies) == 8
 
 
+@pytest.mark.nightly
 def test_a_world_is_measured_as_a_process() -> None:
     words = ["world", "--seconds", "0.2", "--rate", "20", "--silent", "3", "--json"]
     result = CliRunner().invoke(bench, words, catch_exceptions=False)

@@ -99,6 +99,7 @@ def test_a_conversation_has_the_calls_the_responses_and_the_answer(answers: Path
     assert seen >= 5
 
 
+@pytest.mark.nightly
 def test_episodes_are_written_and_become_rows(run: Run, tmp_path: Path) -> None:
     episodes, rows = tmp_path / "a.jsonl", tmp_path / "rows.xz"
     done = run("conversations", "services-a", "--count", "12", "--out", episodes, "--json")

@@ -237,6 +237,7 @@ def test_observations_are_those_of_the_compact_format(rows: list[Row]) -> None:
                 assert all(isinstance(v, str) for v in json.loads(observation.text).values())
 
 
+@pytest.mark.nightly
 def test_a_killed_writing_of_rows_goes_on(tmp_path: Path) -> None:
     plan = Plan(rows=8, shard=4, vocabulary=700)
     encoder = HashingEncoder()

@@ -159,6 +159,7 @@ class Serving:
         self._process.stdin.flush()
 
 
+@pytest.mark.nightly
 def test_two_servers_share_the_index_that_a_third_process_built(
     environment: dict[str, str], server: ChromaServer, tmp_path: Path
 ) -> None:

@@ -187,7 +187,9 @@ def test_a_disk_that_is_full_before_a_build_ends_leaves_words_and_gives_its_room
     assert (found["measured"], found["degraded"]) == (True, "")
 
 
-@pytest.mark.parametrize("limit", [0, 100_000, 400_000])
+@pytest.mark.parametrize(
+    "limit", [100_000, *(pytest.param(one, marks=pytest.mark.nightly) for one in (0, 400_000))]
+)
 def test_an_import_over_the_limit_on_file_sizes_leaves_the_old_catalog(
     tmp_path: Path, start: Start, limit: int
 ) -> None:
@@ -220,7 +222,9 @@ def test_a_build_over_the_limit_on_file_sizes_leaves_the_old_index(
 # --- several at once --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [("one", "two"), ("same", "same")])
+@pytest.mark.parametrize(
+    "names", [("one", "two"), pytest.param(("same", "same"), marks=pytest.mark.nightly)]
+)
 def test_two_imports_at_once_both_end_and_nothing_is_mixed(
     tmp_path: Path, start: Start, names: tuple[str, str]
 ) -> None:
@@ -240,6 +244,7 @@ def test_two_imports_at_once_both_end_and_nothing_is_mixed(
     assert len(graphs(tmp_path)) == 1
 
 
+@pytest.mark.nightly
 def test_a_reader_during_imports_and_builds_always_gets_whole_answers(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

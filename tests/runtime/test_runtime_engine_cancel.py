@@ -75,7 +75,7 @@ def test_a_stop_from_another_thread_is_followed_by_at_most_one_token() -> None:
     engine.close()
 
 
-@pytest.mark.parametrize("lanes", [1, None])
+@pytest.mark.parametrize("lanes", [pytest.param(1, marks=pytest.mark.nightly), None])
 def test_a_hundred_cancellations_at_random_moments_leave_a_sound_engine(lanes: int | None) -> None:
     engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, lanes=lanes)
     expected = engine.generate((HEAD, Piece("the capital")), grammar=NAMES, max_tokens=20).text

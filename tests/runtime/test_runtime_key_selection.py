@@ -161,6 +161,7 @@ def replace_description(text: str) -> Api:
     return API.model_copy(update={"description": text})
 
 
+@pytest.mark.nightly
 def test_a_real_model_names_every_key_once() -> None:
     folder = os.environ.get("TOOLSRV_MODELS", "")
     path = Path(folder) / "SmolLM2-135M-Instruct.Q4_1.gguf"

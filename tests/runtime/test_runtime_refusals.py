@@ -148,8 +148,8 @@ def kinds(outcome: Outcome) -> list[str]:
     ("task", "options"),
     [
         (OLDER_BOOK, {"strategy": "dfsdt"}),
-        (OLDER_BOOK, {"strategy": "dfs"}),
-        (OLDER_BOOK, {"strategy": "cot"}),
+        pytest.param(OLDER_BOOK, {"strategy": "dfs"}, marks=pytest.mark.nightly),
+        pytest.param(OLDER_BOOK, {"strategy": "cot"}, marks=pytest.mark.nightly),
         (WHATS, {"strategy": "dfsdt"}),
         (BESIDES, {"strategy": "dfsdt", "width": 4}),
     ],

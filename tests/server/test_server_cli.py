@@ -150,7 +150,14 @@ TRIED_HERE = [
 ]
 
 
-SLOW = {("lab", "export", "examples"), ("lab", "train", "ranker"), ("lab", "episodes")}
+SLOW = {
+    ("lab", "export", "examples"),
+    ("lab", "train", "ranker"),
+    ("lab", "episodes"),
+    ("lab", "eval", "unserved"),
+    ("lab", "eval", "parts"),
+    ("doctor",),
+}
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_output_survives_a_terminal_without_unicode(ready_dir: Path) -> None:
     assert done.stdout.isascii()
 
 
+@pytest.mark.nightly
 def test_two_processes_may_use_one_new_data_folder_at_once(data_dir: Path) -> None:
     processes = [
         subprocess.Popen(

@@ -58,7 +58,7 @@ def test_a_yes_makes_the_call_that_was_shown(host: Any, solve: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "typed",
-    ["\x04", "yess\n", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("n\n", "\n"))],
+    ["yess\n", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("\x04", "n\n", "\n"))],
 )
 def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> None:
     with terminal(*solve) as one:
@@ -76,6 +76,7 @@ def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> N
     assert "not allowed: POST" in one.said
 
 
+@pytest.mark.nightly
 def test_what_was_typed_before_the_question_is_no_answer(host: Any, solve: tuple[str, ...]) -> None:
     with terminal(*solve) as one:
         one.type("y\ny\ny\n")
@@ -101,6 +102,7 @@ def test_ctrl_c_at_the_question_ends_the_solve_at_once(host: Any, solve: tuple[s
     assert host.calls == []
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("host")
 def test_the_time_of_the_answer_is_not_the_budgets(solve: tuple[str, ...]) -> None:
     with terminal(*solve, "--max-seconds", "5") as one:
@@ -146,7 +148,7 @@ def test_one_call_is_asked_about_in_the_same_way(host: Any) -> None:
     assert len(host.written) == 1
 
 
-@pytest.mark.parametrize("typed", ["n\n", "\x04"])
+@pytest.mark.parametrize("typed", ["n\n", pytest.param("\x04", marks=pytest.mark.nightly)])
 def test_one_call_that_is_declined_says_so_and_no_way_round(host: Any, typed: str) -> None:
     words = ("call", "Notes/notes/write", '{"text": "beta"}')
     with terminal(*words) as one:
@@ -167,6 +169,7 @@ def test_one_call_that_is_declined_says_so_and_no_way_round(host: Any, typed: st
     assert host.calls == []
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("host")
 def test_the_terminal_is_left_as_it_was(solve: tuple[str, ...]) -> None:
     with terminal(*solve) as one:

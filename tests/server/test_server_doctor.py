@@ -94,7 +94,7 @@ def test_without_a_keyring_the_file_of_keys_is_named(ready_dir: Path) -> None:
     assert "0600" in found.found
 
 
-@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("missing", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_damaged_encoder_is_told_by_doctor_and_index_status(
     ready_dir: Path, tmp_path: Path, *, missing: bool
 ) -> None:
@@ -202,6 +202,7 @@ def test_each_registered_client_has_a_row_and_each_problem_a_number(
     assert len(json.loads(kept.read_text("utf-8"))) == 2 * len(REVISIONS)
 
 
+@pytest.mark.nightly
 def test_a_client_whose_server_fails_is_told_with_what_the_server_said(
     run: Run, ready_dir: Path, home: Path
 ) -> None:

@@ -105,6 +105,7 @@ def opened(process: subprocess.Popen[str], wire: Wire) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.nightly
 def test_chromas_folder_deleted_under_a_running_server_is_made_anew_by_the_next_search(
     ready_dir: Path, wire: Wire
 ) -> None:
@@ -120,6 +121,7 @@ def test_chromas_folder_deleted_under_a_running_server_is_made_anew_by_the_next_
     assert "Traceback" not in err
 
 
+@pytest.mark.nightly
 def test_a_large_index_deleted_under_a_running_server_leaves_words_until_it_is_built(
     ready_dir: Path, wire: Wire
 ) -> None:
@@ -156,6 +158,7 @@ def test_graph_files_deleted_under_a_running_server_never_end_it(
     assert "Traceback" not in err
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "names", [("same", "same"), pytest.param(("one", "two"), marks=pytest.mark.nightly)]
 )
@@ -182,6 +185,7 @@ def test_two_imports_at_once_both_end_well(
     assert found["hits"][0]["id"].startswith(f"Tools/{names[1]}/")
 
 
+@pytest.mark.nightly
 def test_an_import_killed_at_any_moment_is_completed_by_the_next(
     ready_dir: Path, tmp_path: Path
 ) -> None:

@@ -49,7 +49,7 @@ def test_our_own_server_answers_in_every_version(ready_dir: Path, revision: str)
 )
 def test_what_is_wrong_with_a_server_is_told(code: str, told: str) -> None:
     with pytest.raises(DataError, match=told):
-        shake_hands(server(code), timeout_s=5)
+        shake_hands(server(code), timeout_s=2)
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:

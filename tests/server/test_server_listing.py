@@ -55,7 +55,9 @@ def test_the_list_of_catalogs_keeps_what_it_says(ready_dir: Path, columns: int) 
     assert "ships with toolsrv" in " ".join(shown.replace("│", " ").split())
 
 
-@pytest.mark.parametrize("columns", [50, 80, 160])
+@pytest.mark.parametrize(
+    "columns", [50, *(pytest.param(one, marks=pytest.mark.nightly) for one in (80, 160))]
+)
 @pytest.mark.parametrize(
     ("words", "ids", "told"),
     [

@@ -236,6 +236,7 @@ async def test_a_tool_that_goes_is_gone_and_one_that_waits_is_checked_before_it_
         assert (await call(TIDE, harbour="Hull")).kind == "gone"
 
 
+@pytest.mark.nightly
 def test_a_thousand_tools_are_read_page_by_page(run: Run, harbour: Harbour) -> None:
     assert _import(run, harbour.command("--many", "1000"))["apis"] == 1_011
     result = run("search", "number 977", "--json")

@@ -108,6 +108,7 @@ def test_all_steps_are_done_then_not_again_and_then_undone(
     assert "changed nothing" in run("setup", "--undo").stderr
 
 
+@pytest.mark.nightly
 def test_a_step_that_fails_is_told_and_taken_up_the_next_time(
     run: Run, ready_dir: Path, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_without_a_person_it_asks_for_yes(run: Run, ready_dir: Path) -> None:
     assert not (ready_dir / FILE).exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")
 def test_questions_are_asked_and_an_answer_is_kept_when_it_is_broken_off(
     ready_dir: Path, home: Path

@@ -35,7 +35,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.nightly)]
+)
 def test_a_signal_in_the_middle_of_a_decode_ends_a_solve(
     ready_dir: Path, slow_model: Path, number: signal.Signals
 ) -> None:
@@ -67,6 +69,7 @@ def test_a_signal_in_the_middle_of_a_decode_ends_a_solve(
     assert "Ctrl-C" not in err
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.nightly)]
 )

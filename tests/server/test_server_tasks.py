@@ -145,6 +145,7 @@ async def test_a_client_of_the_earlier_era_sees_none_of_them(ready_dir: Path) ->
     assert run["status"] in {"queued", "working"}
 
 
+@pytest.mark.nightly
 async def test_the_first_answers_of_a_start_differ_for_clients_with_and_without_tasks(
     ready_dir: Path,
 ) -> None:
@@ -252,6 +253,7 @@ async def test_a_long_call_that_needs_consent_asks_by_its_task(
     assert not person.asked
 
 
+@pytest.mark.nightly
 def test_the_requests_of_a_pipe_are_answered_with_the_end_as_nobody_can_poll(
     ready_dir: Path,
 ) -> None:

@@ -185,7 +185,10 @@ def test_large_headers_are_refused(world: tuple[str, Any]) -> None:
         b"\x00" * 50,
     ],
 )
-def test_what_is_no_http_is_refused(world: tuple[str, Any], sent: bytes) -> None:
+def test_what_is_no_http_is_refused(
+    world: tuple[str, Any], sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "REQUEST_S", 1.0)
     where, _ = world
     with connect(where) as client:
         client.sendall(sent)
