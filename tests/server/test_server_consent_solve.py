@@ -22,6 +22,11 @@ HERE = Path(__file__).parent
 HELPERS = runpy.run_path(str(HERE / "writing.py"))
 always, Person = HELPERS["always"], HELPERS["Person"]
 TASK: str = HELPERS["TASK"]
+NEWER_AT_NIGHT = pytest.mark.parametrize(
+    "era",
+    ["legacy", pytest.param("auto", marks=pytest.mark.nightly)],
+    ids=["2025-11-25", "2026-07-28"],
+)
 SOURCES = {key: value for key, value in os.environ.items() if key == "PYTHONPATH"}
 
 
@@ -184,6 +189,7 @@ async def test_a_yes_is_no_rule_and_what_is_denied_is_not_asked_about(
     assert len(host.written) == 2
 
 
+@NEWER_AT_NIGHT
 async def test_a_question_waits_for_whoever_follows_the_run(
     host: Any, ready_dir: Path, era: str
 ) -> None:
@@ -197,6 +203,7 @@ async def test_a_question_waits_for_whoever_follows_the_run(
     assert host.written == ['{"text":"alpha"}']
 
 
+@NEWER_AT_NIGHT
 async def test_questions_of_runs_in_parallel_do_not_mix(
     host: Any, ready_dir: Path, era: str
 ) -> None:
@@ -234,6 +241,7 @@ async def test_questions_of_runs_in_parallel_do_not_mix(
     assert ends == dict.fromkeys(words, "answered") | {"beta": "partial", "gamma": "partial"}
 
 
+@NEWER_AT_NIGHT
 async def test_waiting_for_a_person_costs_no_time_of_the_budget(
     host: Any, ready_dir: Path, era: str
 ) -> None:
@@ -250,6 +258,7 @@ async def test_waiting_for_a_person_costs_no_time_of_the_budget(
     assert run["usage"]["seconds"] < 3.5
 
 
+@NEWER_AT_NIGHT
 async def test_a_run_that_is_cancelled_waits_for_nobody(
     host: Any, ready_dir: Path, era: str
 ) -> None:
