@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ ROOMS = {
 OURS = frozenset(ROOMS)
 
 
+@cache
 def modules(package: str) -> dict[str, Path]:
     folder = ROOT / ROOMS[package][0]
     found = {}
@@ -30,11 +32,17 @@ def modules(package: str) -> dict[str, Path]:
     return found
 
 
-def imported(module: str, path: Path) -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(module: str, path: Path) -> frozenset[str]:
     """Every module of ours that a file names in an import, at any depth, also for types."""
     names: set[str] = set()
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -42,7 +50,7 @@ def imported(module: str, path: Path) -> set[str]:
             if node.level:
                 base = ".".join([*package.split(".")[: 1 - node.level or None], base]).strip(".")
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-    return {name for name in names if name.split(".")[0] in OURS}
+    return frozenset(name for name in names if name.split(".")[0] in OURS)
 
 
 @pytest.mark.parametrize("package", ROOMS)
@@ -137,4 +145,4 @@ def test_every_package_is_typed_and_every_module_says_what_it_is() -> None:
         assert not (folder / "__init__.py").exists()
         assert (folder / "README.md").exists()
         for path in modules(package).values():
-            assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+            assert ast.get_docstring(parsed(path)), path

@@ -84,6 +84,7 @@ def test_any_text_in_any_parameter_is_answered(
     probe()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("api_id", _APIS)
 def test_each_nasty_text_in_each_parameter_is_answered(
     warm: OfflineClient, caplog: pytest.LogCaptureFixture, api_id: str

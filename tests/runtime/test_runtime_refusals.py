@@ -167,9 +167,15 @@ def test_the_model_that_ships_leaves_a_live_api_after_two_failed_calls(
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("404", "not_found"), ("422", "bad_arguments"), ("401", "unauthorized"), ("500", "server_error"),
-     ("html", "not_json")],
-)  # fmt: skip
+    [
+        ("404", "not_found"),
+        ("html", "not_json"),
+        *(
+            pytest.param(*one, marks=pytest.mark.nightly)
+            for one in (("422", "bad_arguments"), ("401", "unauthorized"), ("500", "server_error"))
+        ),
+    ],
+)
 def test_a_third_call_after_two_failures_ends_at_once_and_says_so(
     world: World, path: str, kind: str
 ) -> None:
@@ -229,7 +235,9 @@ def test_the_offline_catalog_may_be_tried_with_other_words(world: World) -> None
 NOTE = 'Write "alpha" into the notebook of notes'
 
 
-@pytest.mark.parametrize("strategy", ["dfsdt", "dfs", "cot"])
+@pytest.mark.parametrize(
+    "strategy", ["dfsdt", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("dfs", "cot"))]
+)
 def test_the_model_that_ships_does_not_work_around_a_declined_call(
     world: World, loaded: tuple[Engine, Profile], strategy: str
 ) -> None:

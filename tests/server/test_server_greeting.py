@@ -145,7 +145,16 @@ def test_an_old_answer_is_replaced_by_what_the_server_says(
     assert json.loads(file.read_text())[asked] == answer["result"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"a":' * 5_000, "\udcff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        *(
+            pytest.param(one, marks=pytest.mark.nightly)
+            for one in ("", "[]", '{"a":' * 5_000, "\udcff")
+        ),
+    ],
+)
 def test_a_damaged_file_is_made_anew(
     ready_dir: Path, wire: Wire, serve: Callable[..., subprocess.Popen[str]], text: str
 ) -> None:

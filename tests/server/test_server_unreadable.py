@@ -148,10 +148,15 @@ def host(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def client(request: pytest.FixtureRequest, host: Any, era: str) -> Iterator[Client]:
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def client(transport: str, host: Any, era: str) -> Iterator[Client]:
     """A client of a server process, over the transport and in the era."""
     assert host.url
-    http = request.param == "http"
+    http = transport == "http"
     command = [*SERVE, "--http", "--port", "0"] if http else SERVE
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
