@@ -24,6 +24,7 @@ from toolsrv_catalogs.sources import (
     FILE_LIMIT,
     MIB,
     TOTAL_LIMIT,
+    Sibling,
     Source,
     SourceFile,
     Watch,
@@ -261,8 +262,10 @@ def _zip_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, watch: Watch
     return content
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path, sibling: Sibling | None = None) -> Source:
     """Return the source at ``path``: a folder, an archive, or one JSON or YAML file.
+
+    ``sibling`` reads other files of that one file, in place of those in its folder.
 
     Raises:
         NotFoundError: there is nothing at ``path``.
@@ -294,7 +297,7 @@ def open_source(path: Path) -> Source:
     return Source(
         path.name,
         lambda watch: _single_file(path, watch),
-        lambda wanted: _sibling_file(folder, wanted),
+        sibling or (lambda wanted: _sibling_file(folder, wanted)),
     )
 
 

@@ -19,7 +19,7 @@ from toolsrv_catalogs.findings import FileFindings, FileReport, shown_path
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.layout import attach, read_schemas
 from toolsrv_catalogs.selection import Selection, chosen, only, selection
-from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch, placed
+from toolsrv_catalogs.sources import MIB, Progress, Sibling, Source, SourceFile, Watch, placed
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
@@ -81,6 +81,7 @@ def read_catalog(
     within: str = "",
     variables: Mapping[str, str] | None = None,
     location: str = "",
+    sibling: Sibling | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
@@ -99,6 +100,8 @@ def read_catalog(
         variables: values of the variables in the servers of OpenAPI documents.
         location: the URL that ``path`` was brought from. If it is one document, its servers
             without a host are relative to that.
+        sibling: reads the other files of a single document by their paths beside it, where they
+            are not in its folder.
         include: rules of ``selection`` that say which operations are taken; none for all.
         exclude: rules for those that are left out.
         progress: hears (bytes read, bytes in all).
@@ -114,7 +117,9 @@ def read_catalog(
     if server is not None and (fault := address_fault(server)):
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
     wanted = selection(include, exclude)
-    reader = _Reader(open_source(path), path, category, server or "", variables or {}, wanted)
+    reader = _Reader(
+        open_source(path, sibling), path, category, server or "", variables or {}, wanted
+    )
     reader.location = location
     reader.watch.within = within
     reader.read(progress)

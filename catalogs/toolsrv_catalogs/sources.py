@@ -62,13 +62,17 @@ class SourceFile:
     content: bytes
 
 
+Sibling = Callable[[PurePosixPath], bytes | None]
+"""Reads another file of a source by its path, relative to the one that is there; None for none."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A source: ``files`` walks it once; ``sibling`` reads one more file of it, or None."""
 
     name: str
     files: Callable[[Watch], Iterator[SourceFile]]
-    sibling: Callable[[PurePosixPath], bytes | None]
+    sibling: Sibling
 
 
 def unreadable(path: Path, error: Exception) -> DataError:

@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from toolsrv_catalogs.published import Published
-from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+from toolsrv_catalogs.sources import FILE_LIMIT, ours
+from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
 from toolsrv_registry.file_names import portable_name
 from toolsrv_registry.storage.entries import Origin
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 FOLDER = "downloads"
 """Where they lie in a data folder."""
+MOST_FILES = 2_000
+"""Files that one document on the web may lead to."""
 
 Progress = Callable[[int, int], None]
 """Called with (bytes here, bytes in all)."""
@@ -145,6 +148,53 @@ def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256
             f"{url} has the SHA-256 {origin.sha256}, not {sha256}", hint="check the digest"
         )
     return Download(path, origin)
+
+
+class WebFolder:
+    """Reads the other files of a document on the web: those below its own folder there.
+
+    What is not there is asked for once. A server that fails is asked no more, and as what was read
+    is then only a part, the end of the context raises why.
+    """
+
+    def __init__(self, url: str, addresses: AddressResolver) -> None:
+        from toolsrv_runtime.hub.download import WebReader
+
+        self._folder = urljoin(url, ".")
+        self._reader = WebReader(addresses)
+        self._missing: set[PurePosixPath] = set()
+        self._read = 0
+        self._fault: ToolsrvError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of the connections; raise for which fault files are missing that may be there."""
+        self._reader.__exit__()
+        if self._fault is not None and (kind is None or issubclass(kind, ToolsrvError)):
+            raise self._fault from None
+
+    def __call__(self, path: PurePosixPath) -> bytes | None:
+        """Return the file at a path relative to the document; None where there is none."""
+        if self._fault is not None or path in self._missing:
+            return None
+        if not ours(path) or ".." in path.parts:
+            return None
+        self._read += 1
+        if self._read > MOST_FILES:
+            self._fault = DataError(
+                f"the document at {self._folder} refers to more than {MOST_FILES} files",
+                hint="download its folder yourself and name that",
+            )
+            return None
+        try:
+            return self._reader.read(urljoin(self._folder, quote(str(path))), FILE_LIMIT)
+        except NotFoundError:
+            self._missing.add(path)
+        except ToolsrvError as error:
+            self._fault = error
+        return None
 
 
 def check_local(path: Path, *, sha256: str = "", source: Published | None = None) -> Download:

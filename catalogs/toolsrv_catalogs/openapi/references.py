@@ -1,7 +1,7 @@
 """References of OpenAPI documents: followed within the source, never out of it.
 
-A reference may lead to another file of the same folder or archive; nothing is fetched, and no
-path outside is opened. Cycles and tangles end with a ``ReferenceFault``. Stands on
+A reference may lead to another file of the same folder or archive, which who opened the source reads;
+no path outside is opened. Cycles and tangles end with a ``ReferenceFault``. Stands on
 ``referencing``, the JSON Schema project's resolver. Knows nothing about OpenAPI's objects.
 """
 

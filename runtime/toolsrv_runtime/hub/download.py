@@ -15,7 +15,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, NoReturn, Protocol
+from typing import IO, Any, BinaryIO, NoReturn, Protocol, Self
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -342,6 +342,54 @@ async def _copy(url: str, sink: IO[bytes], addresses: AddressResolver) -> None:
                 )
 
 
+class WebReader:
+    """Reads small files of web addresses into memory, over connections that are kept.
+
+    A context manager, outside of any event loop.
+    """
+
+    def __init__(self, addresses: AddressResolver) -> None:
+        self._addresses = addresses
+        self._runner = asyncio.Runner()
+        self._open: httpx.AsyncClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._open is not None:
+            self._runner.run(self._open.aclose())
+        self._runner.close()
+
+    def read(self, url: str, limit: int) -> bytes:
+        """Return what is at ``url``, at most ``limit`` bytes.
+
+        Raises:
+            NotFoundError: There is nothing.
+            PolicyError: It leads to an address that is neither public nor one's own.
+            HubError: The server cannot be reached or refuses, or there is more.
+        """
+        try:
+            return self._runner.run(self._read(url, limit))
+        except (httpx.TransportError, httpx.TooManyRedirects, OSError) as error:
+            raise _unreachable(url, error) from error
+
+    async def _read(self, url: str, limit: int) -> bytes:
+        if self._open is None:
+            self._open = _client(self._addresses)
+        content = bytearray()
+        async with self._open.stream("GET", url) as got:
+            _check_response(got, url)
+            async for piece in got.aiter_raw():
+                content += piece
+                if len(content) > limit:
+                    raise HubError(
+                        f"{url} sends more than {limit:,} bytes",
+                        hint="download it yourself and name the file",
+                    )
+        return bytes(content)
+
+
 def _client(addresses: AddressResolver) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=Connections(addresses, proxies=Proxies.of_environment()),
@@ -357,10 +405,14 @@ async def _headers(url: str, addresses: AddressResolver) -> httpx.Headers:
             _check_response(answer, url)
             return answer.headers
     except (httpx.TransportError, httpx.TooManyRedirects, OSError) as error:
-        raise HubError(
-            f"{url} cannot be reached: {error or type(error).__name__}",
-            hint="check the address and the connection",
-        ) from error
+        raise _unreachable(url, error) from error
+
+
+def _unreachable(url: str, error: Exception) -> HubError:
+    return HubError(
+        f"{url} cannot be reached: {error or type(error).__name__}",
+        hint="check the address and the connection",
+    )
 
 
 async def _append(file: RemoteFile, sink: DownloadSink, addresses: AddressResolver) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from toolsrv.downloads import Download
     from toolsrv_catalogs.published import Published, What
     from toolsrv_registry.storage.entries import ImportOptions
+    from toolsrv_runtime.calls.addresses import AddressResolver
 
 
 @click.command(
@@ -111,6 +112,8 @@ def source_name(source: str) -> str:
 
 def fetch_source(session: Session, options: ImportOptions) -> ImportSource:
     """Bring what the options name and return what is imported of it. Raises as ``fetch_published`` does."""
+    from toolsrv_runtime.hub.download import is_web_address
+
     known, brought = fetch_published(
         session,
         options.place,
@@ -124,7 +127,15 @@ def fetch_source(session: Session, options: ImportOptions) -> ImportSource:
         origin=brought.origin,
         options=options.model_copy(update={"within": known.within if known else ""}),
         name=known.name if known else "",
+        addresses=_addresses(session) if is_web_address(options.place) else None,
     )
+
+
+def _addresses(session: Session) -> AddressResolver:
+    """Return the addresses that files may be brought from: public ones, and the user's own."""
+    from toolsrv_runtime.calls.addresses import AddressResolver, parse_own_hosts
+
+    return AddressResolver(own=parse_own_hosts(session.load().settings.own_hosts))
 
 
 def fetch_published(
@@ -137,7 +148,6 @@ def fetch_published(
     """
     from toolsrv.downloads import check_local, fetch_published, fetch_web
     from toolsrv_catalogs.published import is_published, named
-    from toolsrv_runtime.calls.addresses import AddressResolver, parse_own_hosts
     from toolsrv_runtime.hub.download import is_web_address
 
     settings = session.load().settings
@@ -152,9 +162,8 @@ def fetch_published(
         known = known.model_copy(update={"sha256": sha256.lower()})
     with Bar(f"pulling {source}", "bytes") as bar, interruptible():
         if web:
-            addresses = AddressResolver(own=parse_own_hosts(settings.own_hosts))
             brought = fetch_web(
-                source, settings.data_dir, addresses, sha256=sha256, progress=bar.show
+                source, settings.data_dir, _addresses(session), sha256=sha256, progress=bar.show
             )
         elif known is None or file is not None:
             brought = check_local((file or local).expanduser(), sha256=sha256, source=known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.api import Catalog
     from toolsrv_registry.storage.entries import ImportOptions, Origin
     from toolsrv_registry.storage.store import Store
+    from toolsrv_runtime.calls.addresses import AddressResolver
 
 BACKGROUND = 5_000
 """Of more texts that the index lacks the vectors are made in the background, after an import."""
@@ -47,6 +49,8 @@ class ImportSource:
     options: ImportOptions
     origin: Origin | None = None
     name: str = ""
+    addresses: AddressResolver | None = None
+    """Where it came from the web: which addresses its other files may have."""
 
 
 def import_catalog(
@@ -97,18 +101,22 @@ def import_catalog(
 
 def read_place(place: ImportSource, name: str) -> ImportResult:
     """Read what is at a place, as its options say. Raises as ``read_catalog``."""
+    from toolsrv.downloads import WebFolder
     from toolsrv_catalogs.importer import read_catalog
     from toolsrv_runtime.hub.download import is_web_address
 
     options = place.options
-    with Bar("reading", "bytes") as bar:
+    url = options.place if is_web_address(options.place.lower()) else ""
+    with Bar("reading", "bytes") as bar, ExitStack() as stack:
+        files = stack.enter_context(WebFolder(url, place.addresses)) if place.addresses else None
         return read_catalog(
             place.path,
             name=name,
             category=options.category,
             server=options.server,
             variables=options.variables,
-            location=options.place if is_web_address(options.place.lower()) else "",
+            location=url,
+            sibling=files,
             within=options.within,
             include=options.include,
             exclude=options.exclude,
