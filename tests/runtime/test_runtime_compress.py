@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema
+from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema, json_size
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))
 TINY = 40
@@ -123,6 +123,18 @@ def test_a_tiny_budget_is_kept_too(value: Any, most: int) -> None:
 def test_what_fits_comes_back_clean_and_else_unchanged(value: Any, most: int) -> None:
     if len(json.dumps(value, ensure_ascii=False)) <= most:
         assert json.loads(compress(value, TextBudget(most))) == cleaned(value)
+
+
+@given(values)
+def test_a_value_of_just_the_budget_is_whole_and_the_rest_of_a_budget_is_used(value: Any) -> None:
+    value = cleaned(value)
+    text = compress(value, TextBudget(1_000_000))
+    assert json_size(value, 1_000_000) == len(text)
+    assert compress(value, TextBudget(len(text))) == text
+
+
+def test_a_long_text_fills_its_budget() -> None:
+    assert 115 <= len(compress("word " * 1_000, TextBudget(120))) <= 120
 
 
 def cleaned(value: Any) -> Any:
