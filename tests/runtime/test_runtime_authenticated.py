@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_runtime.calls import credentials
 from toolsrv_runtime.calls.authenticated import (
     EARLY_S,
     NAME_LIMIT,
@@ -23,7 +24,7 @@ from toolsrv_runtime.calls.authenticated import (
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.credentials import ClientCredentials
 from toolsrv_runtime.calls.exchange import CallLimits, Exchange, PreparedRequest
-from toolsrv_runtime.calls.request import ADDRESS_LIMIT, OutgoingRequest
+from toolsrv_runtime.calls.request import ADDRESS_LIMIT, OutgoingRequest, build_request
 from toolsrv_runtime.errors import ArgumentError
 
 CLIENT = ClientCredentials(httpx.URL("https://login.test/token"), "api.test", "id:secret")
@@ -139,6 +140,18 @@ def test_a_signed_call_has_its_whole_time_for_each_request() -> None:
 
     got = asyncio.run(run())
     assert (got.kind, got.response) == ("ok", [1])
+
+
+def test_no_secret_is_in_what_a_log_shows_of_a_request() -> None:
+    basic = SecurityScheme(name="bas", kind="http", scheme="basic")
+    digest = SecurityScheme(name="dig", kind="http", scheme="digest")
+    flow = SecurityScheme(name="oa", kind="oauth2", token_url=str(CLIENT.url))
+    for scheme in (basic, digest, flow):
+        target = api().model_copy(update={"security": ((scheme,),)})
+        used = credentials._alternative(target, "api.test", lambda _: "id:s3cret")
+        signed = credentials.authorize(target, build_request(target, {}), lambda _: "id:s3cret")
+        for shown in (repr(used), repr(signed), repr(signed.client)):
+            assert "s3cret" not in shown
 
 
 def api(*parameters: Parameter, url: str = "https://api.test/x", method: str = "GET") -> Api:

@@ -173,6 +173,26 @@ def test_of_very_many_hosts_those_in_use_are_remembered(monkeypatch: pytest.Monk
     assert len(resting) <= 8
 
 
+@pytest.mark.parametrize(("status", "later"), [(200, 200), (202, 202), (404, 404), (429, 0)])
+def test_only_a_host_that_is_called_too_often_is_left_alone_as_long_as_it_asks(
+    status: int, later: int
+) -> None:
+    async def run() -> list[int]:
+        def answer(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(
+                status, headers={"Retry-After": "9"}, stream=httpx.ByteStream(b"{}")
+            )
+
+        hosts = HostLimiter(HostLimits(rate=0))
+        network = Network(transport=httpx.MockTransport(answer), hosts=hosts)
+        target = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{NAME}/x")
+        limits = CallLimits(seconds=5, retries=0)
+        async with Caller(transports={}, network=network, limits=limits) as one:
+            return [(await one.call(target, {})).status for _ in range(2)]
+
+    assert asyncio.run(run()) == [status, later]
+
+
 def test_a_full_pool_of_our_own_is_no_failure_of_the_host() -> None:
     async def run() -> None:
         hosts = HostLimiter(HostLimits(rate=0, failures=1))

@@ -93,6 +93,22 @@ def test_the_longest_of_the_keys_is_taken_out_first() -> None:
     assert redact("a+b/c=&d a%2Bb%2Fc%3D%26d", ["a+b/c=&d"]) == "[key] [key]"
 
 
+@pytest.mark.parametrize(
+    ("too_large", "size", "said"),
+    [
+        (False, None, "binary, 10 bytes, image/png, not shown"),
+        (True, None, "binary, more than 10 bytes, image/png, not shown"),
+        (True, 2_000, "binary, 2,000 bytes, image/png, not shown"),
+    ],
+)
+def test_the_size_of_a_file_is_told_as_far_as_it_is_known(
+    too_large: bool, size: int | None, said: str
+) -> None:
+    body = parse_body(PNG, httpx.Headers(), too_large=too_large, size=size)
+    assert (body.value, body.binary, body.too_large) == (said, True, too_large)
+    assert (body.file is None) == too_large
+
+
 class Pieces(httpx.AsyncByteStream):
     """A body that comes in pieces."""
 

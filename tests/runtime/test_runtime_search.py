@@ -30,7 +30,7 @@ from toolsrv_runtime.search.dfsdt import (
     dfsdt,
     react,
 )
-from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.search.tree import Code, pre_order
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
@@ -298,3 +298,15 @@ def test_subtasks_share_one_number_of_replies(most: int, begun: list[int]) -> No
     assert value > 90_000
     assert (calls, findings.replies) == (most - 1, most)
     assert [part for part, _ in parts] == begun
+
+
+@dataclass(frozen=True)
+class Numbered:
+    id: int
+    parent: int
+
+
+def test_a_finished_tree_is_read_from_its_root_down_with_siblings_as_they_came() -> None:
+    nodes = [Numbered(2, 0), Numbered(0, -1), Numbered(1, 0), Numbered(3, 2), Numbered(4, 2)]
+    assert [one.id for one in pre_order(nodes)] == [0, 2, 3, 4, 1]
+    assert list(pre_order(())) == []

@@ -172,6 +172,17 @@ def test_any_schema_gives_json_that_the_schema_names(schema: Any, seed: int) -> 
         assert filter_by_schema(made, schema).keys() == made.keys()
 
 
+def test_a_schema_without_end_is_followed_some_levels_down() -> None:
+    schema: Any = "str"
+    for _ in range(400):
+        schema = [schema] if isinstance(schema, dict) else {"a": schema}
+    made, levels = generate_response(schema, {}, random.Random(1)), 0
+    while made is not None:
+        made = made[0] if isinstance(made, list) else made["a"]
+        levels += 1
+    assert 20 < levels < 50
+
+
 def test_mirrorapi_is_asked_as_its_checkpoints_were_trained() -> None:
     for case in GROUPS["mirrorapi_user_message"]["cases"]:
         assert simulation.mirror_prompt(case["doc"], case["tool_input"]) == case["user_message"]
