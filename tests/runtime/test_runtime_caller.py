@@ -111,3 +111,34 @@ def test_a_key_over_plain_http_goes_to_no_host_but_ones_own() -> None:
     assert sent == []
     assert call(replace(network, own=lambda _host, _port: True), api)[0].ok
     assert [one.headers["X-Key"] for one in sent] == ["s3cret"]
+
+
+@pytest.mark.parametrize(
+    ("content", "known", "said"),
+    [
+        (b"x" * 2_000, False, "more than 100 bytes; its first 100 characters are kept"),
+        (
+            b"x" * 2_000,
+            True,
+            "2,000 bytes, and 100 are read at most; its first 100 characters are kept",
+        ),
+        (b"\0" * 2_000, True, "2,000 bytes, and 100 are read at most; nothing of it is kept"),
+    ],
+)
+def test_how_large_a_response_is_and_what_is_kept_of_it_is_said(
+    content: bytes, known: bool, said: str
+) -> None:
+    headers = {"Content-Length": str(len(content))} if known else {}
+
+    async def run() -> CallResult:
+        transport = httpx.MockTransport(
+            lambda _: httpx.Response(200, headers=headers, stream=httpx.ByteStream(content))
+        )
+        limits = CallLimits(size=100)
+        async with Caller(
+            transports={}, network=Network(transport=transport), limits=limits
+        ) as caller:
+            return await caller.call(LIVE, {})
+
+    got = asyncio.run(run())
+    assert (got.kind, got.error) == ("too_large", f"the response has {said}")

@@ -225,6 +225,14 @@ def test_short_values_stay_beside_long_ones() -> None:
     assert (shown["id"], shown["tags"], shown["ok"]) == (7, ["a", "b"], True)
 
 
+def test_what_a_value_does_not_need_of_its_share_goes_to_longer_ones() -> None:
+    response = {"a": "x" * 50, "b": "y" * 500, "c": list(range(12))}
+    text = compress(response, TextBudget(240))
+    shown = json.loads(text)
+    assert (shown["a"], shown["c"]) == (response["a"], response["c"])
+    assert 230 <= len(text) <= 240
+
+
 def test_hidden_characters_do_not_reach_the_model() -> None:
     dirty = "a\u200bb\u202ec\x1b[31m\ufeff\U000e0041d"
     shown = json.loads(compress({dirty: dirty, "list": [dirty] * 500}, TextBudget(300)))

@@ -189,3 +189,16 @@ def test_a_format_that_is_no_text_holds_nobody(form: Any) -> None:
     assert schema_fault({"oneOf": [{"format": form}, {"type": "integer"}]}, "x") is None
     both = schema_fault({"oneOf": [{"format": form}, {"type": "string"}]}, "x")
     assert (both is None) == (form is not None)  # a format that is not known may not fit
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://schemas.test/none"},
+        {"$ref": "#/$defs/none"},
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_left_to_who_is_called(schema: dict[str, Any]) -> None:
+    assert schema_fault(schema, {"a": 1}) is None
