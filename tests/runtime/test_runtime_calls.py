@@ -83,6 +83,35 @@ def test_arguments_that_are_no_json_object_are_refused(text: str) -> None:
         args.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": }', "at character 7"),
+        ('{"a": 1, "a": 2}', "'a' twice"),
+        ("[1]", "are a list,"),
+        ('"x"', "are a string,"),
+        ("true", "are a boolean,"),
+        ("null", "are null,"),
+        ("7.5", "are a number,"),
+    ],
+)
+def test_what_is_wrong_with_arguments_as_text_is_said(text: str, said: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        args.parse(text)
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(("count", "more"), [(20, ""), (21, ", … (21 in all)")])
+def test_of_very_many_choices_some_are_listed(count: int, more: str) -> None:
+    names = tuple(f"n{at}" for at in range(count))
+    api = TYPED.model_copy(update={"required": (), "optional": (Parameter(name="s", enum=names),)})
+    with pytest.raises(ArgumentError) as caught:
+        args.bind(api, {"s": "other"})
+    listed = ", ".join(names[:20])
+    assert caught.value.message.endswith(f"must be one of {listed}{more}, not 'other'")
+    assert caught.value.hint == "it takes: s (optional)"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),

@@ -73,3 +73,41 @@ def test_every_kind_has_a_label_and_a_code() -> None:
 @pytest.mark.parametrize("status", [0, *range(200, 600)])
 def test_every_status_has_a_kind(status: int) -> None:
     assert (kind_of_status(status) == "ok") == (200 <= status < 300)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (0, "network_error"),
+        (200, "ok"),
+        (299, "ok"),
+        (400, "bad_arguments"),
+        (401, "unauthorized"),
+        (402, "not_subscribed"),
+        (403, "unauthorized"),
+        (404, "not_found"),
+        (405, "bad_arguments"),
+        (408, "timed_out"),
+        (409, "bad_arguments"),
+        (410, "gone"),
+        (413, "bad_arguments"),
+        (422, "bad_arguments"),
+        (429, "rate_limited"),
+        (499, "bad_arguments"),
+        (500, "server_error"),
+        (503, "server_error"),
+        (504, "timed_out"),
+    ],
+)
+def test_a_status_speaks_for_its_kind(status: int, kind: ResultKind) -> None:
+    assert kind_of_status(status) == kind
+
+
+def test_the_codes_are_those_of_the_reference() -> None:
+    assert [(one.name, int(one)) for one in Code] == [
+        ("FAILED", -1),
+        *((name, at) for at, name in enumerate(
+            ("OK", "UNKNOWN_FUNCTION", "BAD_FINISH", "ANSWER", "GIVE_UP", "TIMEOUT", "NOT_FOUND",
+             "UNAUTHORIZED", "NOT_SUBSCRIBED", "TOO_MANY", "RATE_LIMITED", "MESSAGE", "ERROR")
+        )),
+    ]  # fmt: skip

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api
+from toolsrv_runtime.calls import rate_limits
 from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.exchange import CallLimits
@@ -147,6 +148,49 @@ def test_who_gives_up_waiting_takes_no_turn_from_others() -> None:
             pass
 
     asyncio.run(run())
+
+
+def test_the_limits_of_a_host_are_told_without_a_rate_where_there_is_none() -> None:
+    assert HostLimiter(HostLimits(rate=0, at_once=3)).describe() == "3 at once"
+    assert HostLimiter(HostLimits(rate=0.5)).describe() == "0.5 calls a second and 4 at once"
+
+
+def test_of_very_many_hosts_those_in_use_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "HOSTS_KEPT", 8)
+    hosts = HostLimiter(HostLimits(rate=0, failures=1), clock=Clock())
+    names = [f"h{number}.test" for number in range(40)]
+    with hosts.attempt(NAME):
+        for name in names:
+            with hosts.attempt(name), hosts.attempt(name):
+                hosts.record_outcome(name, failed=True)
+        hosts.record_outcome(NAME, failed=True)
+        for name in names:
+            hosts.cooldown(name)
+            with hosts.attempt(name):
+                pass
+        assert hosts.cooldown(NAME) is not None
+    resting = [name for name in names if hosts.cooldown(name)]
+    assert len(resting) <= 8
+
+
+@pytest.mark.parametrize(("status", "later"), [(200, 200), (202, 202), (404, 404), (429, 0)])
+def test_only_a_host_that_is_called_too_often_is_left_alone_as_long_as_it_asks(
+    status: int, later: int
+) -> None:
+    async def run() -> list[int]:
+        def answer(_: httpx.Request) -> httpx.Response:
+            return httpx.Response(
+                status, headers={"Retry-After": "9"}, stream=httpx.ByteStream(b"{}")
+            )
+
+        hosts = HostLimiter(HostLimits(rate=0))
+        network = Network(transport=httpx.MockTransport(answer), hosts=hosts)
+        target = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{NAME}/x")
+        limits = CallLimits(seconds=5, retries=0)
+        async with Caller(transports={}, network=network, limits=limits) as one:
+            return [(await one.call(target, {})).status for _ in range(2)]
+
+    assert asyncio.run(run()) == [status, later]
 
 
 def test_a_full_pool_of_our_own_is_no_failure_of_the_host() -> None:

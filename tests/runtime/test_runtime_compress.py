@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema
+from toolsrv_runtime.calls.compress import TextBudget, compress, filter_by_schema, json_size
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))
 TINY = 40
@@ -125,6 +125,18 @@ def test_what_fits_comes_back_clean_and_else_unchanged(value: Any, most: int) ->
         assert json.loads(compress(value, TextBudget(most))) == cleaned(value)
 
 
+@given(values)
+def test_a_value_of_just_the_budget_is_whole_and_the_rest_of_a_budget_is_used(value: Any) -> None:
+    value = cleaned(value)
+    text = compress(value, TextBudget(1_000_000))
+    assert json_size(value, 1_000_000) == len(text)
+    assert compress(value, TextBudget(len(text))) == text
+
+
+def test_a_long_text_fills_its_budget() -> None:
+    assert 115 <= len(compress("word " * 1_000, TextBudget(120))) <= 120
+
+
 def cleaned(value: Any) -> Any:
     """Return JSON with all of its texts clean, and null for what is no number in it."""
     if isinstance(value, dict):
@@ -211,6 +223,14 @@ def test_short_values_stay_beside_long_ones() -> None:
     response = {"id": 7, "text": "long " * 1_000, "tags": ["a", "b"], "ok": True}
     shown = json.loads(compress(response, TextBudget(200)))
     assert (shown["id"], shown["tags"], shown["ok"]) == (7, ["a", "b"], True)
+
+
+def test_what_a_value_does_not_need_of_its_share_goes_to_longer_ones() -> None:
+    response = {"a": "x" * 50, "b": "y" * 500, "c": list(range(12))}
+    text = compress(response, TextBudget(240))
+    shown = json.loads(text)
+    assert (shown["a"], shown["c"]) == (response["a"], response["c"])
+    assert 230 <= len(text) <= 240
 
 
 def test_hidden_characters_do_not_reach_the_model() -> None:

@@ -212,6 +212,19 @@ def test_a_part_of_a_form_has_the_style_that_openapi_3_1_gives_it() -> None:
     assert sent(old, {"l": ["a", "b"]}).content.count(b'name="l"') == 2
 
 
+def test_an_empty_object_is_a_part_of_its_own_in_several_parts_and_nothing_in_a_form() -> None:
+    schema = {"type": "object", "properties": {"o": {"type": "object"}, "l": {"type": "array"}}}
+    several = operation({"requestBody": body(schema, "multipart/form-data")})
+    told = sent(several, {"o": {}}).content
+    assert b'name="o"' in told
+    assert b"\r\n\r\n{}\r\n" in told
+    with pytest.raises(ArgumentError, match="empty list"):
+        sent(several, {"l": []})
+    form = operation({"requestBody": body(schema, "application/x-www-form-urlencoded")})
+    with pytest.raises(ArgumentError, match="empty list"):
+        sent(form, {"l": []})
+
+
 def test_an_object_in_a_list_of_a_form_is_json_without_blanks() -> None:
     fields = {"l": {"type": "array", "items": {"type": "object"}}}
     content = body({"type": "object", "properties": fields}, "application/x-www-form-urlencoded")

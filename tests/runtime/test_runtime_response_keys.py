@@ -89,6 +89,14 @@ def test_an_object_whose_keys_are_data_is_one_choice(keyed: dict[str, Any]) -> N
     assert response_keys([keyed]).types == {}
 
 
+def test_an_object_of_more_keys_than_a_model_is_shown_is_one_choice() -> None:
+    wide = {f"k{at}": at if at % 2 else str(at) for at in range(MOST_KEYS + 9)}
+    keys = response_keys([{"stats": wide, "date": "2024-01-01"}])
+    assert keys.types == {"stats": "object", "date": "str"}
+    assert keys.schema(["stats"]) == {"stats": True}
+    assert keys.schema(["date"]) == {"date": "str"}
+
+
 def test_sparse_keys_of_many_items_are_data() -> None:
     items = [{f"p{at * 9 + key}": key for key in range(9)} for at in range(10)]
     assert response_keys([{"items": items}]).types == {"items": "any"}

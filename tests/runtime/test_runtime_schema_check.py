@@ -342,7 +342,11 @@ def test_a_value_fits_exactly_one_variant_of_one_of(
 
 def test_a_refusal_says_which_variants_a_body_fits() -> None:
     card = {"type": "object", "title": "Card", "required": ["number"], "properties": {"number": {}}}
-    bank = {"type": "object", "required": ["iban"], "properties": {"iban": {"type": "string"}}}
+    bank = {
+        "type": "object",
+        "required": ["iban"],
+        "properties": {"iban": {"type": "string"}, "bic": {}},
+    }
     api = posted({"oneOf": [card, bank]})
     assert sent(api, {"iban": "NO1"}) == '{"iban":"NO1"}'
     assert "the body must fit one variant alone, and fits 1 (Card with number) and 2 (a JSON object with iban)" in refused(

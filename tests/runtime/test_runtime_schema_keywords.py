@@ -14,6 +14,8 @@ from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, Tool
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.request import build_request
+from toolsrv_runtime.calls.schema_check import schema_fault
+from toolsrv_runtime.calls.schema_keywords import format_fault, is_known_format
 from toolsrv_runtime.errors import ArgumentError
 
 JSON = "application/json"
@@ -151,3 +153,52 @@ def test_parts_that_say_otherwise_within_one_object_stay_apart(
 def test_schemas_survive_an_export(schema: dict[str, Any]) -> None:
     tool = read({"properties": {"v": schema}})
     assert read_tool(tool_document(tool), "Other").apis[0].parameters == tool.apis[0].parameters
+
+
+@pytest.mark.parametrize(
+    ("form", "good", "bad"),
+    [
+        ("date", ["2024-02-29"], ["2023-02-29", "2024-2-9", "24-02-09", "2024-02-29T00:00Z", "٢٠٢٤-٠٢-٠١"]),
+        ("time", ["14:30", "23:59:60Z", "14:30:00.5+02:00", "14:30z"], ["24:00", "14:60", "1430", "14:30:61"]),
+        ("date-time", ["2024-02-29T10:00:00Z", "2024-02-29 10:00", "2024-02-29t10:00z"], ["2024-02-30T10:00Z", "2024-02-29", "10:00"]),
+        ("email", ["a@b", "a.b+c@example.org", '"a b"@example.org'], ["a", "@b", "a@", "a@b@c", "a b@c"]),
+        ("uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567", "x" * 36]),
+        ("ipv4", ["1.2.3.4"], ["1.2.3", "1.2.3.256", "::1"]),
+        ("ipv6", ["::1", "2001:db8::1"], ["1.2.3.4", "::g"]),
+        ("uri", ["https://example.org/a?b#c", "HTTP://EXAMPLE.ORG", "mailto:a@b", "urn:x:1"], ["/a", "example.org", "a b:c", "http://a b", "é:a"]),
+        ("hostname", ["example.org", "LOCALHOST", "a-b.c_d", "example.org."], ["", "-a", "a-", "a b", "a..b", "x" * 254]),
+        ("int8", [-128, 127, 0], [-129, 128]),
+        ("int64", [-(2**63), 2**63 - 1], [-(2**63) - 1, 2**63]),
+        ("uint16", [0, 65535], [-1, 65536]),
+        ("of its own", ["anything", 5], []),
+    ],
+)  # fmt: skip
+def test_a_value_is_held_to_a_format_that_is_known(
+    form: str, good: list[Any], bad: list[Any]
+) -> None:
+    assert [one for one in good if format_fault(form, one)] == []
+    assert [one for one in bad if not format_fault(form, one)] == []
+    assert format_fault(form, None) == format_fault(form, True) == format_fault(form, []) == ""
+    assert is_known_format(form) == bool(bad)
+
+
+@pytest.mark.parametrize("form", [None, 5, [], {}])
+def test_a_format_that_is_no_text_holds_nobody(form: Any) -> None:
+    assert not is_known_format(form)
+    assert format_fault(form, "x") == ""
+    assert schema_fault({"oneOf": [{"format": form}, {"type": "integer"}]}, "x") is None
+    both = schema_fault({"oneOf": [{"format": form}, {"type": "string"}]}, "x")
+    assert (both is None) == (form is not None)  # a format that is not known may not fit
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "https://schemas.test/none"},
+        {"$ref": "#/$defs/none"},
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_left_to_who_is_called(schema: dict[str, Any]) -> None:
+    assert schema_fault(schema, {"a": 1}) is None

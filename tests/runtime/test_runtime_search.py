@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,22 @@ from hypothesis import strategies as st
 from toolsrv_runtime.search.dfsdt import (
     Act,
     Backtrack,
+    BeginSubtask,
+    Compare,
+    Decompose,
+    Effect,
+    EffectResult,
     Observation,
+    SearchFunction,
     SearchRules,
     SearchState,
     Think,
+    decomposed,
+    dfs,
     dfsdt,
     react,
 )
-from toolsrv_runtime.search.tree import Code
+from toolsrv_runtime.search.tree import Code, pre_order
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
@@ -166,3 +174,139 @@ def test_every_search_ends_within_its_reply_limit(
     ids = [n.id for n in findings.tree.walk()]
     assert sorted(ids) == list(range(len(ids)))
     assert len(findings.answers) <= 1
+
+
+PARTS = (Said("find the capital", "", ""), Said("find its weather", "", ""))
+CLOSED = Said("t", "closed", "{}")
+Begun = list[tuple[int | None, bool]]
+
+
+def _turns(
+    search: Generator[Effect, EffectResult, int], *script: Said | str
+) -> tuple[int, int, list[str], Begun]:
+    """Run a search; return its value, its model calls, why it turned back and its subtasks."""
+    said = iter(script)
+    reasons: list[str] = []
+    begun: Begun = []
+    answer: Any = None
+    calls = 0
+    while True:
+        try:
+            wish = search.send(answer)
+        except StopIteration as end:
+            return int(end.value), calls, reasons, begun
+        match wish:
+            case Think():
+                calls += 1
+                answer = next(said)
+            case Act(node):
+                assert isinstance(node.move, Said)
+                answer = _observe(node.move)
+                if node.move is CLOSED:
+                    answer = Observation(Code.OK, "seen", closed=True)
+            case Compare():
+                answer = True
+            case Decompose():
+                answer = PARTS
+            case BeginSubtask(_, part, solved):
+                begun.append((part, solved))
+            case Backtrack(_, _, reason):
+                reasons.append(reason)
+
+
+@pytest.mark.parametrize("strategy", [dfsdt, dfs])
+@pytest.mark.parametrize(
+    ("depth", "script", "reasons"),
+    [
+        (3, [CALL, CALL], ["too deep"]),
+        (3, ["the model failed", CALL], ["the model failed"]),
+        (3, [CALL, "the model failed"], ["too deep"]),
+        (3, [QUIT, CALL], ["gave up"]),
+        (6, [CLOSED, CLOSED], ["says the same again"]),
+        (6, [CLOSED, CLOSED, CALL], ["says the same again"]),
+    ],
+)
+def test_a_search_turns_back_between_two_children_and_says_why(
+    strategy: SearchFunction, depth: int, script: list[Said | str], reasons: list[str]
+) -> None:
+    rules = SearchRules(depth=depth, retry_root=True)
+    if strategy is dfs and script[0] == "the model failed":
+        script, reasons = script[::-1], ["too deep"]  # what failed is entered last
+    assert _turns(strategy(SearchState(), rules), *script)[2] == reasons
+
+
+def test_a_search_turns_back_from_each_level() -> None:
+    turned = _turns(dfsdt(SearchState(), SearchRules(depth=6)), *[CALL] * 6)
+    assert turned[1:3] == (6, ["too deep", "nothing better below", "too deep"])
+
+
+def test_chains_go_on_unless_one_that_repeats_another_is_to_end_them() -> None:
+    again = [CALL, QUIT, CALL, QUIT, CALL, QUIT]
+    assert _turns(react(SearchState(), SearchRules(), chains=3), *again)[1] == 6
+    chains = react(SearchState(), SearchRules(), chains=3, until_repeated=True)
+    assert _turns(chains, *again)[1] == 4
+    findings = SearchState()
+    chains = react(findings, SearchRules(), chains=3, until_repeated=True)
+    assert _turns(chains, QUIT, CALL, QUIT, DONE)[1:3] == (4, ["a new chain"] * 2)
+    assert len(findings.answers) == 1
+
+
+def test_a_search_that_goes_on_below_another_counts_its_visits_on() -> None:
+    findings = SearchState()
+    _turns(react(findings, SearchRules()), CALL, CALL, QUIT)
+    before = _orders(findings)
+    start = findings.tree.root.children[0].children[0].children[0]
+    further = SearchState(findings.tree, start=start)
+    _turns(react(further, SearchRules()), CALL, CALL, DONE)
+    after = _orders(further)
+    assert before.items() <= after.items()
+    new = [order for node, order in after.items() if node not in before]
+    assert sorted(new) == list(range(max(before.values()) + 1, max(before.values()) + 4))
+
+
+def _orders(findings: SearchState) -> dict[int, int]:
+    """Return the visit numbers of the nodes that were entered."""
+    return {node.id: node.order for node in findings.tree.walk() if node.order}
+
+
+def test_subtasks_are_searched_in_turn_and_the_task_below_them() -> None:
+    findings = SearchState()
+    search = decomposed(findings, SearchRules(answers=1), dfsdt, dfsdt)
+    value, calls, _, begun = _turns(search, CALL, TEXT, CALL, CALL, TEXT, DONE)
+    assert (value, calls, findings.replies) == (10_000, 6, 7)
+    assert begun == [(0, True), (1, True), (None, True)]
+    (end,) = findings.answers
+    assert [one.move for one in end.calls()] == [CALL, CALL, CALL, DONE]
+
+
+def test_a_subtask_without_a_result_is_told_and_the_best_calls_of_another_stay() -> None:
+    findings = SearchState()
+    search = decomposed(findings, SearchRules(width=1, depth=30, answers=2), react, react)
+    script = ["the model failed", CALL, UNKNOWN, "the model failed", DONE]
+    _, calls, _, begun = _turns(search, *script)
+    assert calls == 5
+    assert begun == [(0, True), (1, False), (None, True)]
+    (end,) = findings.answers
+    assert [one.move for one in end.calls()] == [CALL, DONE]
+
+
+@pytest.mark.parametrize(("most", "begun"), [(1, []), (2, [0]), (3, [0]), (4, [0, 1])])
+def test_subtasks_share_one_number_of_replies(most: int, begun: list[int]) -> None:
+    findings = SearchState()
+    search = decomposed(findings, SearchRules(max_replies=most), dfsdt, dfsdt)
+    value, calls, _, parts = _turns(search, CALL, TEXT, CALL, TEXT, CALL)
+    assert value > 90_000
+    assert (calls, findings.replies) == (most - 1, most)
+    assert [part for part, _ in parts] == begun
+
+
+@dataclass(frozen=True)
+class Numbered:
+    id: int
+    parent: int
+
+
+def test_a_finished_tree_is_read_from_its_root_down_with_siblings_as_they_came() -> None:
+    nodes = [Numbered(2, 0), Numbered(0, -1), Numbered(1, 0), Numbered(3, 2), Numbered(4, 2)]
+    assert [one.id for one in pre_order(nodes)] == [0, 2, 3, 4, 1]
+    assert list(pre_order(())) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.models.openai import messages
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.profiles import Profile
+from toolsrv_runtime.stop import Stop
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))[
     "groups"
@@ -85,6 +87,7 @@ def test_a_simulated_response_has_the_shape_of_the_schema_and_says_what_it_is() 
     assert isinstance(said["sunny"], bool)
     assert [list(day) for day in said["days"]] == [["date", "max"]] * 4
     assert (said["alerts"], said["note"], len(said["codes"])) == ([], None, 2)
+    assert 0 <= result.seconds < 300
 
 
 def test_a_seed_gives_the_same_response_to_the_same_call_only() -> None:
@@ -92,6 +95,35 @@ def test_a_seed_gives_the_same_response_to_the_same_call_only() -> None:
     assert call(SchemaSimulator(1), schema=SCHEMA).response == one
     assert call(SchemaSimulator(2), schema=SCHEMA).response != one
     assert call(SchemaSimulator(1), schema=SCHEMA, city="Cusco").response != one
+
+
+def test_the_order_of_arguments_is_no_other_call() -> None:
+    one, other = (
+        SchemaSimulator().answer(FORECAST, given, SCHEMA, Stop())
+        for given in ({"city": "Lima", "days": 2}, {"days": 2, "city": "Lima"})
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("key", "form"),
+    [
+        ("homepage_url", r"https://example\.com/\w+/\d+"),
+        ("permalink", r"https://example\.com/\w+/\d+"),
+        ("E-Mail", r"\w+@example\.com"),
+        ("birthdate", r"\d{4}-\d{2}-\d{2}"),
+        ("departure_time", r"\d{4}-\d{2}-\d{2}"),
+        ("created_at", r"\d{4}-\d{2}-\d{2}"),
+        ("id", r"[a-z]+-\d+"),
+        ("userId_id", r"[a-z]+-\d+"),
+        ("flat", r"[a-z]+ [a-z]+"),
+        ("idea", r"[a-z]+ [a-z]+"),
+    ],
+)
+def test_a_text_has_the_form_that_its_key_speaks_for(key: str, form: str) -> None:
+    for seed in range(5):
+        made = generate_response({key: "str"}, {}, random.Random(seed))[key]
+        assert re.fullmatch(form, made)
 
 
 def test_without_a_schema_the_known_fields_come_back() -> None:
@@ -138,6 +170,17 @@ def test_any_schema_gives_json_that_the_schema_names(schema: Any, seed: int) -> 
     assert json.loads(json.dumps(made)) == made
     if isinstance(made, dict):
         assert filter_by_schema(made, schema).keys() == made.keys()
+
+
+def test_a_schema_without_end_is_followed_some_levels_down() -> None:
+    schema: Any = "str"
+    for _ in range(400):
+        schema = [schema] if isinstance(schema, dict) else {"a": schema}
+    made, levels = generate_response(schema, {}, random.Random(1)), 0
+    while made is not None:
+        made = made[0] if isinstance(made, list) else made["a"]
+        levels += 1
+    assert 20 < levels < 50
 
 
 def test_mirrorapi_is_asked_as_its_checkpoints_were_trained() -> None:

@@ -90,6 +90,23 @@ def test_the_count_outlives_the_process_that_counted(tmp_path: Path) -> None:
     assert CallUsage(path, DailyLimits(every=1)).take(HOST) is not None
 
 
+def test_a_limit_that_is_lowered_holds_for_the_calls_already_made(tmp_path: Path) -> None:
+    usage = CallUsage(tmp_path / "u.sqlite3", DailyLimits(every=5))
+    assert [usage.take(HOST) for _ in range(3)] == [None] * 3
+    usage.close()
+    count = CallUsage(tmp_path / "u.sqlite3", DailyLimits(every=2)).take(HOST)
+    assert count is not None
+    assert (count.calls, count.limit, count.left) == (3, 2, 0)
+
+
+def test_a_host_that_nobody_called_has_no_calls(tmp_path: Path) -> None:
+    usage = CallUsage(tmp_path / "u.sqlite3", DailyLimits(hosts={HOST: 9}))
+    usage.close()  # not open yet
+    assert usage.spent(HOST).calls == 0
+    assert [usage.take("other.example") for _ in range(4)] == [None] * 4
+    assert (usage.spent(HOST).calls, usage.spent(HOST).left) == (0, 9)
+
+
 def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
     path = tmp_path / "u.sqlite3"
     taken: list[bool] = []

@@ -140,7 +140,7 @@ def _reply(
     for room in _ROOM:
         request = ChatRequest(
             (*_shared(), UserMessage(_question(document, example, choices, room))),
-            expected=ReplyConstraints(schema=_schema(choices), text=True),
+            expected=ReplyConstraints(schema=_schema(choices)),
             max_tokens=size,
             temperature=_AGAIN if attempt else 0.0,
             seed=seed,

@@ -85,7 +85,6 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime) -> float | No
 USAGE_FILE = "usage.sqlite3"
 """The file's name in a data directory."""
 KEPT_DAYS = 31
-_MOST = 1_000_000_000
 MCP_PREFIX = "mcp:"
 """Before the name of an MCP server, which is counted as a host is."""
 _FORM = "a number for every host, and HOST=NUMBER or catalog:NAME=NUMBER, with commas; 0: no limit"
@@ -118,7 +117,7 @@ class DailyLimits:
             place, equals, number = part.rpartition("=")
             if not re.fullmatch(r"[0-9]{1,9}", number.strip()) or (equals and not place.strip()):
                 raise UsageError(f"{part[:80]!r} is no limit of calls per day", hint=_FORM)
-            limit = min(int(number), _MOST)
+            limit = int(number)
             name = place.strip()
             if not equals:
                 every = limit

@@ -127,7 +127,7 @@ _CHECKS: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 def is_known_format(name: Any) -> bool:
     """Whether values are held to a format."""
-    return name in _INTEGERS or name in _CHECKS
+    return isinstance(name, str) and (name in _INTEGERS or name in _CHECKS)
 
 
 def format_fault(name: Any, value: Any) -> str:

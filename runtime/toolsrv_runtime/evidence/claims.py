@@ -446,6 +446,7 @@ def _time(match: re.Match[str], text: str) -> ClaimSpan | None:
     if half is not None and hour <= 12:
         hour = hour % 12 + (12 if half[1] == "p" else 0)
     second = parts[2] if len(parts) > 2 else None
+    text = re.sub(r"(?<=[ap]m)\.$", "", text, flags=re.IGNORECASE)  # of the sentence: "at 10 pm."
     return ClaimSpan("time", match.start(), text, clocks=((hour, minute, second),))
 
 

@@ -332,7 +332,7 @@ def decomposed(
     node = findings.tree.root
     parts = yield Decompose(node)
     if not isinstance(parts, tuple):
-        raise TypeError(f"Divide needs moves, not {parts!r}")
+        raise TypeError(f"Decompose needs moves, not {parts!r}")
     findings.replies += 1
     solved = True
     for number, heading in enumerate(parts):
@@ -353,6 +353,8 @@ def decomposed(
         findings.replies += own.replies
         end = own.answers[0] if own.answers else _furthest(node)
         solved, node = end is not node, end
+    if findings.replies >= rules.max_replies:
+        return EXHAUSTED
     if parts:
         yield BeginSubtask(node, None, solved)
         findings.start = node
