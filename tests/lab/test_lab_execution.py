@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -22,7 +22,8 @@ import pytest
 from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
-from toolsrv_lab.execution import LocalPool, TaskFailedError
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.execution import LocalPool, TaskFailedError, stateless
 from toolsrv_registry.errors import DataError
 
 RAY = importlib.util.find_spec("ray") is not None
@@ -48,7 +49,7 @@ def test_a_pool_makes_so_many_at_a_time_and_keeps_each_once() -> None:
         assert task not in kept
         kept[task] = made
 
-    asyncio.run(LocalPool(make, 3).run(range(10), keep))
+    asyncio.run(LocalPool(stateless(make), 3).run(range(10), keep))
     assert kept == {task: task * task for task in range(10)}
     assert most == 3
 
@@ -66,7 +67,7 @@ def test_after_a_failure_no_task_is_begun_and_the_failed_one_is_named() -> None:
         await asyncio.sleep(0)
 
     with pytest.raises(TaskFailedError) as failed:
-        asyncio.run(LocalPool(make, 1).run(range(5), keep))
+        asyncio.run(LocalPool(stateless(make), 1).run(range(5), keep))
     assert failed.value.task == 1
     assert failed.value.error.hint == "try again"
     assert begun == [0, 1]
@@ -165,20 +166,50 @@ def answers(folder: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in folder.glob("*.json")}
 
 
-def annotate(env: dict[str, str], out: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "toolsrv", "lab", "annotate", "--errands", "--count", "80",
-               "--seed", "3", "--out", str(out), "--json", *words]  # fmt: skip
+def lab(env: dict[str, str], *words: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "toolsrv", "lab", *map(str, words)]
     return subprocess.Popen(
         command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-@needs_ray
-def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> None:
-    env = environment(tmp_path / "data")
-    alone = annotate(env, tmp_path / "alone", ["--workers", "2"])
-    _, said = alone.communicate(timeout=600)
-    assert alone.returncode == 0, said.decode()
+def ended(run: subprocess.Popen[bytes], code: int = 0) -> tuple[str, str]:
+    """Wait for a command; return what it printed on stdout and stderr."""
+    shown, said = run.communicate(timeout=600)
+    assert run.returncode == code, said.decode()
+    assert b"Traceback" not in said
+    return shown.decode(), said.decode()
+
+
+def write_tasks(path: Path) -> Path:
+    """Write tasks over APIs that answer the same every time."""
+    places = ("Peru", "Kenya", "Norway", "Japan", "Chile", "Spain", "Ghana", "Nepal", "Cuba",
+              "Iceland", "Egypt", "Latvia", "Malta", "Samoa", "Togo", "Yemen")  # fmt: skip
+    facts = {"capital_city": ("the capital", "capital"), "national_currency": ("the currency", "currency"),
+             "continent": ("the continent", "continent")}  # fmt: skip
+    api = "Data/country_facts"
+    lines = [
+        json.dumps(
+            {
+                "id": f"{place}-{field}",
+                "kind": "single",
+                "task": f"What is {what} of {place}?",
+                "calls": [
+                    {"api": f"{api}/{name}", "arguments": {"country": place}, "answer": [field]}
+                ],
+            }
+        )
+        for place in places
+        for name, (what, field) in facts.items()
+        if f"{api}/{name}" in {one.id for one in load_offline_catalog().apis}
+    ]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+@contextmanager
+def cluster(env: dict[str, str]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Run a cluster of two nodes of one CPU each on loopback; give its address and the nodes."""
     with ExitStack() as stack:
         scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # names of sockets are short
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -189,25 +220,97 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> 
                  "--include-dashboard=false")
         )  # fmt: skip
         until("the head", head, lambda: reachable(port))
-        other = stack.enter_context(node(env, f"--address={address}"))
-        out = tmp_path / "cluster"
-        run = annotate(env, out, ["--ray", address, "--workers", "2"])
-        stack.callback(end, run)
-        until("actors on both nodes", run, lambda: actors(head) and actors(other))
-        until("answers", run, lambda: len(answers(out)) >= 5)
-        actors(other)[0].kill()
-        told, said = run.communicate(timeout=600)
-        assert run.returncode == 0, said.decode()
-        report = json.loads(told)
-        assert report["solved"] + report["gave_up"] + report["failed"] == 80
-        assert answers(out) == answers(tmp_path / "alone")
+        yield address, [head, stack.enter_context(node(env, f"--address={address}"))]
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def nodes(env: dict[str, str]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    with cluster(env) as found:
+        yield found
 
 
 @needs_ray
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    env = environment(tmp_path / "data")
-    run = annotate(env, tmp_path / "out", ["--ray", f"127.0.0.1:{free_port()}"])
-    _, said = run.communicate(timeout=600)
-    assert run.returncode == 2, said.decode()
-    assert b"the Ray cluster" in said
-    assert b"Traceback" not in said
+def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, (head, other) = nodes
+    tasks = write_tasks(tmp_path / "tasks.jsonl")
+    words = ["annotate", "--tasks", tasks, "--seed", "3", "--workers", "2", "--json", "--out"]
+    ended(lab(env, *words, tmp_path / "alone"))
+    out = tmp_path / "cluster"
+    with ExitStack() as stack:
+        run = lab(env, *words, out, "--ray", address)
+        stack.callback(end, run)
+        until("actors on both nodes", run, lambda: actors(head) and actors(other))
+        until("answers", run, lambda: len(answers(out)) >= 3)
+        actors(other)[0].kill()
+        shown, said = ended(run)
+    report = json.loads(shown)
+    alone = answers(tmp_path / "alone")
+    assert report["solved"] + report["gave_up"] + report["failed"] == len(alone) > 30
+    assert answers(out) == alone
+    assert "a worker of the cluster was lost" in said
+
+
+@needs_ray
+def test_an_evaluation_that_is_killed_on_a_cluster_goes_on_without_one(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, _ = nodes
+    tasks, out = write_tasks(tmp_path / "tasks.jsonl"), tmp_path / "out"
+    words = ["eval", "models", "--tasks", tasks, "--strategies", "dfsdt,cot", "--limit", "4",
+             "--threads", "1", "--json", "--out", out]  # fmt: skip
+    log = out / "results.jsonl"
+    with ExitStack() as stack:
+        run = lab(env, *words, "--ray", address, "--workers", "2")
+        stack.callback(end, run)
+        until("results", run, lambda: log.exists() and log.read_bytes().count(b"\n") > 3)
+    before = log.read_bytes()
+    report = json.loads(ended(lab(env, *words))[0])
+    after = log.read_bytes()
+    assert after.startswith(before[: before.rfind(b"\n") + 1])
+    assert after.count(b"\n") == 1 + 2 * 4
+    assert [one["strata"]["all"]["tasks"] for one in report["cells"]] == [4, 4]
+
+
+@needs_ray
+def test_a_fault_in_an_actor_is_one_line_and_what_is_done_is_kept(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, _ = nodes
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"replies": ["No."]}), "utf-8")
+    words = ["eval", "llift", "--models", f"scripted:{script}", "--elements", "simple", "--limit",
+             "6", "--runs", "1", "--out", tmp_path / "out", "--ray", address, "--workers", "1"]  # fmt: skip
+    _, said = ended(lab(env, *words), code=1)
+    assert "the evaluation stopped at task" in said
+    assert "are kept in" in said
+
+
+@needs_ray
+def test_a_command_of_another_version_of_ray_is_one_line(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, _ = nodes
+    older = "import ray, sys; ray.__version__ = '2.0.0'; from toolsrv.cli.main import main; main()"
+    words = ["lab", "annotate", "--errands", "--count", "3", "--out", str(tmp_path / "out")]
+    run = subprocess.Popen(
+        [sys.executable, "-c", older, *words, "--ray", address],
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, said = ended(run, code=2)
+    assert "Version mismatch" in said
+    assert "Ray: 2.0.0" in said
+    assert "the same versions of Ray and Python" in said
+
+
+@needs_ray
+def test_a_cluster_that_is_not_there_is_one_line(env: dict[str, str], tmp_path: Path) -> None:
+    words = ["annotate", "--errands", "--out", tmp_path / "out"]
+    _, said = ended(lab(env, *words, "--ray", f"127.0.0.1:{free_port()}"), code=2)
+    assert "the Ray cluster" in said

@@ -6,13 +6,15 @@ The work is done by ``toolsrv_lab.evaluation.apibench``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.apibench import PickFigures, PickResult
     from toolsrv_lab.evaluation.apibench_calls import Domain
     from toolsrv_lab.evaluation.apibench_data import Corpus, Question
-    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, Solver
+    from toolsrv_lab.execution import Slots
 
 FOLDER = "apibench"
 """Where the data lie in the data folder, unless ``--data`` says otherwise."""
@@ -54,6 +57,7 @@ FOLDER = "apibench"
 @evaluation.bench_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_apibench(
@@ -66,6 +70,7 @@ def eval_apibench(
     path: Path | None,
     limit: int | None,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -93,6 +98,7 @@ def eval_apibench(
     path = path.expanduser() if path else questions_file(place, domain)
     every = read_questions(path, corpus)
     bench = session.workbench(**flags)
+    scale.check(bench.settings)
     questions = draw(every, limit, seed=bench.options().seed, key=lambda one: one.id)
     name, identity = evaluation.identity(bench.settings)
     cells = {kind: Cell(name, identity, kind) for kind in kinds}
@@ -107,7 +113,12 @@ def eval_apibench(
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, PickResult)
         try:
-            _ask(bench, questions, cells, corpus, kept, documents)
+            with evaluation.Progress("asking", len(questions) * len(cells)) as progress:
+                solve_cells(
+                    bench, scale, {one.id: one for one in questions},
+                    {cell: kind for kind, cell in cells.items()},
+                    kept, partial(_solver, corpus, documents, tuple(cells)), progress=progress.step,
+                )  # fmt: skip
         except KeyboardInterrupt:
             note(log.kept())
             raise
@@ -141,29 +152,31 @@ def _kinds(given: Sequence[str]) -> list[Any]:
     return found
 
 
-def _ask(
-    bench: Workbench,
-    questions: Sequence[Question],
-    cells: Mapping[Any, Cell],
-    corpus: Corpus,
-    log: CellLog[PickResult],
-    documents: int,
-) -> None:
-    """Ask what the log lacks; what it has opens no model and builds no index."""
-    from toolsrv_lab.evaluation.apibench import run_picks
+def _solver(
+    corpus: Corpus, documents: int, kinds: Sequence[Any], bench: Workbench
+) -> Solver[Question, Any, PickResult]:
+    """Return what picks APIs with the model of a bench; the setting of a cell is its retriever."""
+    from toolsrv_lab.evaluation.apibench import pick
     from toolsrv_lab.evaluation.apibench_retrieval import retriever
+    from toolsrv_lab.evaluation.cells import in_thread
 
-    if all(log.get(cell, one.id) for cell in cells.values() for one in questions):
-        return
-    model = evaluation.chat_model_of(bench)
-    with contextlib.ExitStack() as stack:
-        retrieve = {
-            cell: stack.enter_context(retriever(kind, corpus, documents))
-            for kind, cell in cells.items()
-        }
-        progress = stack.enter_context(evaluation.Progress("asking", len(questions) * len(cells)))
-        stop = stack.enter_context(evaluation.stop_on_interrupt())
-        run_picks(model, questions, retrieve, corpus, log, stop=stop, progress=progress.step)
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[Slots[tuple[Question, Any], PickResult]]:
+        model = evaluation.chat_model_of(bench)
+        with contextlib.ExitStack() as stack:
+            retrieve = {
+                kind: stack.enter_context(retriever(kind, corpus, documents)) for kind in kinds
+            }
+
+            async def ask(item: tuple[Question, Any]) -> PickResult:
+                question, kind = item
+                return await in_thread(
+                    lambda stop: pick(model, question, retrieve[kind](question), corpus, stop=stop)
+                )
+
+            yield lambda: contextlib.nullcontext(ask)
+
+    return opened
 
 
 def _figures(
