@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.execution import LocalPool, TaskFailedError, stateless
+from toolsrv_lab.execution import LocalPool, Make, Slots, TaskFailedError, stateless
 from toolsrv_registry.errors import DataError
 
 RAY = importlib.util.find_spec("ray") is not None
@@ -73,6 +73,41 @@ def test_after_a_failure_no_task_is_begun_and_the_failed_one_is_named() -> None:
     assert begun == [0, 1]
 
 
+def test_a_backend_is_opened_once_with_a_slot_for_each_worker_and_closed_after_a_failure() -> None:
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def slot() -> AsyncIterator[Make[int, int]]:
+        async def make(task: int) -> int:
+            await asyncio.sleep(0)
+            if task == 3:
+                raise DataError("no luck")
+            return task
+
+        events.append("slot")
+        yield make
+        events.append("slot closed")
+
+    @asynccontextmanager
+    async def backend() -> AsyncIterator[Slots[int, int]]:
+        events.append("open")
+        try:
+            yield slot
+        finally:
+            events.append("closed")
+
+    async def keep(_task: int, _made: int) -> None:
+        await asyncio.sleep(0)
+
+    asyncio.run(LocalPool(backend, 2).run([], keep))
+    assert events == []
+    asyncio.run(LocalPool(backend, 4).run([1, 2], keep))
+    assert events == ["open", "slot", "slot", "slot closed", "slot closed", "closed"]
+    with pytest.raises(TaskFailedError):
+        asyncio.run(LocalPool(backend, 2).run(range(6), keep))
+    assert events[-1] == "closed"
+
+
 # ---------------------------------------------------------------- without a cluster
 @pytest.mark.skipif(RAY, reason="ray is installed")
 def test_without_ray_the_command_says_how_to_get_it(
@@ -84,6 +119,28 @@ def test_without_ray_the_command_says_how_to_get_it(
     assert shown.exit_code == 2
     assert "toolsrv[ray]" in shown.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("eval", "models", "--tasks", "FILE"),
+        ("eval", "solve", "--tasks", "FILE"),
+        ("instructions", "--engine", "FILE", "--out", "new.jsonl"),
+    ],
+    ids=" ".join,
+)
+def test_a_model_of_this_machine_takes_one_task_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    file = write_tasks(tmp_path / "tasks.jsonl")
+    given = [str(file) if one == "FILE" else one for one in words]
+    shown = CliRunner().invoke(cli, ["lab", *given, "--workers", "2"])
+    assert shown.exit_code == 2, shown.output
+    assert "one task at a time" in shown.stderr
+    assert "--ray" in shown.stderr
 
 
 # ---------------------------------------------------------------- on a cluster
@@ -104,16 +161,15 @@ def free_port() -> int:
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and all that it has started."""
-    try:
-        every = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    except psutil.NoSuchProcess:
-        return
-    for one in every:
-        try:
-            one.send_signal(signal.SIGKILL)
-        except psutil.NoSuchProcess:
-            continue
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(process.pid)
+        for one in (*root.children(recursive=True), root):
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGKILL)
     process.wait(60)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 @contextmanager
