@@ -55,13 +55,17 @@ class CacheUse(BaseModel):
 
 
 class StableResult(BaseModel):
-    """What became of one query; ``form`` is its answer as ToolEval judges it."""
+    """What became of one query; ``form`` is its answer as ToolEval judges it.
+
+    ``answer`` is its answer file, None for a solve that raised.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     solved: QueryResult
     use: CacheUse
     form: dict[str, Any]
+    answer: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:
@@ -137,7 +141,7 @@ async def solve_query(
     apis: Mapping[str, Api],
     answer: Callable[[Outcome], Answer],
     method: str,
-) -> tuple[StableResult, Answer]:
+) -> StableResult:
     """Solve a query among the APIs that it came with; ``answer`` makes its answer file.
 
     ``caller`` and ``retriever`` are those of ``solver``.
@@ -154,12 +158,12 @@ async def solve_query(
     caller.begin()
     outcome = await solver.solve(query.query, options.model_copy(update=update))
     file = answer(outcome)
-    result = StableResult(
+    return StableResult(
         solved=judge_query(query, outcome, apis),
         use=CacheUse.model_validate(caller.used),
         form=tooleval_form(file, method),
+        answer=file.document(),
     )
-    return result, file
 
 
 def failed_solve(query: Query, error: ToolsrvError) -> StableResult:
