@@ -34,7 +34,10 @@ Make = Callable[[T], Awaitable[R]]
 Slots = Callable[[], AbstractAsyncContextManager[Make[T, R]]]
 """Opens what one task at a time needs for itself, on resources that the slots of a process share."""
 Backend = Callable[[], AbstractAsyncContextManager[Slots[T, R]]]
-"""Opens the resources of one process that tasks are made with: an engine, a registry, a caller."""
+"""Opens the resources of one process that tasks are made with: an engine, a registry, a caller.
+
+It is called outside of the event loop, and what it returns is entered there.
+"""
 
 INSTALL = "pip install 'toolsrv[ray]', the same version as the cluster's"
 MOST_LOST = 3
@@ -118,7 +121,8 @@ class LocalPool(Generic[T, R]):
                         raise TaskFailedError(task, error) from error
                     await keep(task, made)
 
-        async with self._backend() as slots:
+        opened = await asyncio.to_thread(self._backend)  # it may load a model
+        async with opened as slots:
             await _all([work(slots) for _ in range(size)])
 
 

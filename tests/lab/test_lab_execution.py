@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -26,6 +27,8 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.execution import LocalPool, Make, Slots, TaskFailedError, stateless
 from toolsrv_registry.errors import DataError
 
+_SERVER = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
+ModelServer, GIVE_UP = _SERVER["ModelServer"], _SERVER["GIVE_UP"]
 RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not RAY, reason="ray is not installed (extra ray)")
 PATIENCE_S = 420.0
@@ -141,6 +144,33 @@ def test_a_model_of_this_machine_takes_one_task_at_a_time(
     assert shown.exit_code == 2, shown.output
     assert "one task at a time" in shown.stderr
     assert "--ray" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (("models", "--tasks", "FILE", "--strategies", "dfsdt,react", "--limit", "6"), 12),
+        (("llift", "--elements", "simple", "--runs", "1", "--limit", "6"), 6),
+    ],
+    ids=["models", "llift"],
+)
+def test_servers_take_several_tasks_of_an_evaluation_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], count: int
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    file = write_tasks(tmp_path / "tasks.jsonl")
+    given = [str(file) if one == "FILE" else one for one in words]
+    with ModelServer([GIVE_UP]) as server:
+        given += ["--models", server.url, "--out", str(tmp_path / "out"), "--json"]
+        shown = CliRunner().invoke(cli, ["lab", "eval", *given, "--workers", "4"])
+        assert shown.exit_code == 0, shown.output
+        asked = len(server.requests)
+        again = CliRunner().invoke(cli, ["lab", "eval", *given])
+        assert json.loads(again.stdout) == json.loads(shown.stdout)
+        assert len(server.requests) == asked >= count
+    lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
+    tasks = [json.loads(line) for line in lines[1:]]
+    assert len({(one["strategy"], one["task"]) for one in tasks}) == len(tasks) == count
 
 
 # ---------------------------------------------------------------- on a cluster
@@ -349,20 +379,37 @@ def test_a_fault_in_an_actor_is_one_line_and_what_is_done_is_kept(
 
 
 @needs_ray
-def test_a_command_of_another_version_of_ray_is_one_line(
-    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+@pytest.mark.parametrize(
+    ("change", "code", "differs"),
+    [
+        ("import ray; ray.__version__ = '2.0.0'", 2, "Ray: 2.0.0"),
+        (
+            """import importlib.metadata as m; real = m.version
+m.version = lambda name: '0.0.1' if name == 'toolsrv' else real(name)""",
+            1,
+            "this command 0.0.1",
+        ),
+    ],
+    ids=["Ray", "toolsrv"],
+)
+def test_a_command_of_another_version_is_one_line(
+    env: dict[str, str],
+    nodes: tuple[str, list[subprocess.Popen[bytes]]],
+    tmp_path: Path,
+    change: str,
+    code: int,
+    differs: str,
 ) -> None:
     address, _ = nodes
-    older = "import ray, sys; ray.__version__ = '2.0.0'; from toolsrv.cli.main import main; main()"
     words = ["lab", "annotate", "--errands", "--count", "3", "--out", str(tmp_path / "out")]
     run = subprocess.Popen(
-        [sys.executable, "-c", older, *words, "--ray", address],
+        [sys.executable, "-c", f"{change}\nfrom toolsrv.cli.main import main; main()", *words,
+         "--ray", address],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    _, said = ended(run, code=2)
-    assert "Version mismatch" in said
-    assert "Ray: 2.0.0" in said
-    assert "the same versions of Ray and Python" in said
+    _, said = ended(run, code=code)
+    assert differs in said
+    assert "the same version" in said
 
 
 @needs_ray

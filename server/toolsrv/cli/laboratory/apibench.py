@@ -160,9 +160,10 @@ def _solver(
     from toolsrv_lab.evaluation.apibench_retrieval import retriever
     from toolsrv_lab.evaluation.cells import in_thread
 
+    model = evaluation.chat_model_of(bench)
+
     @contextlib.asynccontextmanager
     async def opened() -> AsyncIterator[Slots[tuple[Question, Any], PickResult]]:
-        model = evaluation.chat_model_of(bench)
         with contextlib.ExitStack() as stack:
             retrieve = {
                 kind: stack.enter_context(retriever(kind, corpus, documents)) for kind in kinds

@@ -399,6 +399,8 @@ def task_solver(other_words: bool, bench: Workbench) -> Solver[Task, SolveOption
     from toolsrv_lab.solving import FaultyCaller, solve_one
     from toolsrv_runtime.calls.transports import offline_transports
 
+    bench.model()
+
     @contextlib.asynccontextmanager
     async def opened() -> AsyncIterator[Slots[tuple[Task, SolveOptions], Verdict]]:
         with _copy() if other_words else contextlib.nullcontext() as copy:
