@@ -177,7 +177,8 @@ def test_servers_take_several_tasks_of_an_evaluation_at_once(
 def environment(data: Path) -> dict[str, str]:
     """Return the environment of a cluster's processes: they import what this one imports."""
     paths = [one for one in sys.path if one and Path(one).is_dir()]
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1",
+             "RAY_worker_niceness": "0"}  # fmt: skip
     return os.environ | quiet | {
         "PYTHONPATH": os.pathsep.join(paths), "TOOLSRV_DATA_DIR": str(data),
     }  # fmt: skip

@@ -57,7 +57,7 @@ class CacheUse(BaseModel):
 class StableResult(BaseModel):
     """What became of one query; ``form`` is its answer as ToolEval judges it.
 
-    ``answer`` is its answer file, None for a solve that raised.
+    ``answer`` may be its answer file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -141,7 +141,7 @@ async def solve_query(
     apis: Mapping[str, Api],
     answer: Callable[[Outcome], Answer],
     method: str,
-) -> StableResult:
+) -> tuple[StableResult, Answer]:
     """Solve a query among the APIs that it came with; ``answer`` makes its answer file.
 
     ``caller`` and ``retriever`` are those of ``solver``.
@@ -158,12 +158,12 @@ async def solve_query(
     caller.begin()
     outcome = await solver.solve(query.query, options.model_copy(update=update))
     file = answer(outcome)
-    return StableResult(
+    result = StableResult(
         solved=judge_query(query, outcome, apis),
         use=CacheUse.model_validate(caller.used),
         form=tooleval_form(file, method),
-        answer=file.document(),
     )
+    return result, file
 
 
 def failed_solve(query: Query, error: ToolsrvError) -> StableResult:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.laboratory import evaluation
-from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
+from toolsrv.cli.laboratory.scale import HERE, Scale, scale_options, solve_cells
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -80,7 +80,7 @@ def eval_apibench(
     retriever finds. A call that matches no API of the corpus is a hallucination; one that matches
     an API for the question's domain is right. Nothing is executed.
     """
-    from toolsrv_lab.evaluation.apibench import MAX_TOKENS, PickResult
+    from toolsrv_lab.evaluation.apibench import PickResult
     from toolsrv_lab.evaluation.apibench_data import (
         corpus_file,
         questions_file,
@@ -102,31 +102,20 @@ def eval_apibench(
     questions = draw(every, limit, seed=bench.options().seed, key=lambda one: one.id)
     name, identity = evaluation.identity(bench.settings)
     cells = {kind: Cell(name, identity, kind) for kind in kinds}
-    settings = {
-        "domain": domain,
-        "corpus": evaluation.file_hash(corpus_path),
-        "questions": evaluation.file_hash(path),
-        "documents": documents,
-        "max_tokens": MAX_TOKENS,
-    }
+    settings = log_settings(domain, corpus_path, path, documents)
     folder = evaluation.out_folder(out)
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, PickResult)
         try:
-            with evaluation.Progress("asking", len(questions) * len(cells)) as progress:
-                solve_cells(
-                    bench, scale, {one.id: one for one in questions},
-                    {cell: kind for kind, cell in cells.items()},
-                    kept, partial(_solver, corpus, documents, tuple(cells)), progress=progress.step,
-                )  # fmt: skip
+            ask(bench, questions, cells, corpus, kept, documents, scale)
         except KeyboardInterrupt:
             note(log.kept())
             raise
         except DataError:
             if len(log) and not as_json:
-                _show(domain, name, _figures(cells, questions, kept))
+                _show(domain, name, figures_of(cells, questions, kept))
             raise
-        found = _figures(cells, questions, kept)
+        found = figures_of(cells, questions, kept)
     document = {
         "model": name,
         "settings": settings,
@@ -142,6 +131,19 @@ def eval_apibench(
         _show(domain, name, found)
 
 
+def log_settings(domain: Domain, corpus: Path, questions: Path, documents: int) -> dict[str, Any]:
+    """Return what results depend on besides model and retriever."""
+    from toolsrv_lab.evaluation.apibench import MAX_TOKENS
+
+    return {
+        "domain": domain,
+        "corpus": evaluation.file_hash(corpus),
+        "questions": evaluation.file_hash(questions),
+        "documents": documents,
+        "max_tokens": MAX_TOKENS,
+    }
+
+
 def _kinds(given: Sequence[str]) -> list[Any]:
     from toolsrv_lab.evaluation.apibench_retrieval import KINDS
 
@@ -150,6 +152,28 @@ def _kinds(given: Sequence[str]) -> list[Any]:
         if one not in KINDS:
             raise UsageError(f"--retriever: there is no {one!r}", hint=f"one of {', '.join(KINDS)}")
     return found
+
+
+def ask(
+    bench: Workbench,
+    questions: Sequence[Question],
+    cells: Mapping[Any, Cell],
+    corpus: Corpus,
+    log: CellLog[PickResult],
+    documents: int,
+    scale: Scale = HERE,
+) -> None:
+    """Ask what the log lacks; what it has opens no model and builds no index.
+
+    Raises:
+        UsageError: the bench's model is no chat model.
+        DataError: it failed; says what is kept.
+    """
+    named = {one.id: one for one in questions}
+    kinds = {cell: kind for kind, cell in cells.items()}
+    solver = partial(_solver, corpus, documents, tuple(cells))
+    with evaluation.Progress("asking", len(named) * len(cells)) as progress:
+        solve_cells(bench, scale, named, kinds, log, solver, progress=progress.step)
 
 
 def _solver(
@@ -180,9 +204,10 @@ def _solver(
     return opened
 
 
-def _figures(
+def figures_of(
     cells: Mapping[Any, Cell], questions: Sequence[Question], log: CellLog[PickResult]
 ) -> dict[str, PickFigures]:
+    """Return the figures of each retriever that the log has results of."""
     from toolsrv_lab.evaluation.apibench import figures
 
     ids = [one.id for one in questions]

@@ -40,10 +40,10 @@ CLUSTER_WORKERS = 4
 class Scale:
     """What ``scale_options`` gives a command as ``scale``; ``address`` None: this process."""
 
-    workers: int | None
-    address: str | None
-    cpus: float
-    gpus: float
+    workers: int | None = None
+    address: str | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
 
     def check(self, settings: Settings | None) -> None:
         """Check what can be checked before anything is opened; ``settings`` are of a model's bench.
@@ -83,6 +83,10 @@ class Scale:
         cluster = Cluster(self.address, self.workers or CLUSTER_WORKERS, self.cpus, self.gpus)
         opened = partial(_open_remote, _settings_of(bench), bench.run, backend)
         return RayPool(cluster, opened, codec, on_lost=_note_lost)
+
+
+HERE = Scale()
+"""One task at a time in this process."""
 
 
 def scale_options(command: F) -> F:

@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.execution import Make, Slots
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.tooleval.pass_rate import PassFigures
-    from toolsrv_registry.api import Api
-    from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import SolveOptions
-    from toolsrv_runtime.toolbench.answer_files import Answer
 
 CACHE, COUNTS, ANSWERS = "cache.sqlite3", "cache.json", "answers"
 """Files of an ``--out`` folder: the cache as recordings, what of it was read, answers by set."""
@@ -274,10 +271,12 @@ def _solver(
 
                 async def solve_one(item: tuple[Query, SolveOptions]) -> StableResult:
                     query, options = item
-                    return await stable.solve_query(
+                    found, file = await stable.solve_query(
                         query, options, solver=solver, caller=caller, retriever=retriever,
-                        apis=apis, answer=partial(_answer, bench, apis), method=method,
+                        apis=apis, answer=partial(evaluation.answer_of_solve, bench, apis),
+                        method=method,
                     )  # fmt: skip
+                    return found.model_copy(update={"answer": file.document()})
 
                 try:
                     yield solve_one
@@ -289,34 +288,16 @@ def _solver(
     return opened
 
 
-def _answer(bench: Workbench, apis: Mapping[str, Api], outcome: Outcome) -> Answer:
-    from toolsrv_registry.functions import FunctionList
-    from toolsrv_runtime.toolbench.answer_writer import answer_of
-
-    literal = outcome.format.startswith("toolllama")  # as that model saw them
-    offered = FunctionList([apis[one] for one in outcome.candidates], literal=literal)
-    prompts = bench.prompts()
-    return answer_of(
-        outcome,
-        offered.to_json(finish=prompts.finish),
-        tools=offered.tool_list_block(),
-        words=prompts.words,
-        faithful=bench.is_faithful,
-    )
-
-
 def _write_answers(results: Iterable[StableResult], folder: Path, method: str) -> None:
-    """Write ``answers/SET/ID_STRATEGY.json``, which pass-rate and win-rate read."""
+    """Write ``answers/SET/ID_STRATEGY.json`` of all results that have an answer."""
     from toolsrv_registry.file_names import portable_name
     from toolsrv_runtime.toolbench.answer_files import parse_answer
-    from toolsrv_runtime.toolbench.answer_writer import write_answer
 
     for one in results:
-        number = portable_name(one.id.replace("/", "-").replace("_", "-"))
-        path = folder / ANSWERS / portable_name(one.set) / f"{number}_{method}.json"
-        if one.answer is not None and not path.exists():
-            evaluation.out_folder(path.parent)
-            write_answer(path, parse_answer(one.answer, str(path)))
+        if one.answer is not None:
+            place = folder / ANSWERS / portable_name(one.set)
+            answer = parse_answer(one.answer, f"the answer to {one.id}")
+            evaluation.write_answer_file(place, one.id, method, answer)
 
 
 @contextlib.contextmanager
