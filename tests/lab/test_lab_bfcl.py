@@ -240,7 +240,8 @@ def evaluate(model: ScriptedChat, cases: Sequence[Case], log: ResultLog, bfcl: B
         return await in_thread(lambda stop: ask(model, case, mode, bfcl, stop=stop))
 
     named = {one.id: one for one in cases}
-    asyncio.run(run_cells(named, {HELD: "held"}, CellLog(log, CaseResult), solve))
+    cells: dict[Cell, Mode] = {HELD: "held"}
+    asyncio.run(run_cells(named, cells, CellLog(log, CaseResult), solve))
 
 
 def test_a_run_goes_on_after_what_it_has(bfcl: Bfcl, tmp_path: Path) -> None:

@@ -248,7 +248,10 @@ def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], log: CellLo
                     task, solver=solver, caller=caller, apis=APIS, options=options
                 )
 
-            cells = {cell: SolveOptions(strategy=cell.strategy) for cell in (REACT, COT)}
+            cells = {
+                REACT: SolveOptions(strategy="react"),
+                COT: SolveOptions(strategy="cot"),
+            }
             await run_cells({task.id: task for task in tasks}, cells, log, one)
 
     asyncio.run(main())

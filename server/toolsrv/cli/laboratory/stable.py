@@ -252,12 +252,7 @@ def _solver(
     apis = {api.id: api for api in bench.registry().store.apis()}
     simulator = SchemaSimulator(bench.options().seed) if misses == "schema" else None
     engine, profile = bench.model()
-    common = {
-        "engine": engine,
-        "profile": profile,
-        "prompts": bench.prompts() if profile.format == "toolllama" else None,
-        "fidelity": bench.fidelity(),
-    }
+    prompts = bench.prompts() if profile.format == "toolllama" else None
 
     @contextlib.asynccontextmanager
     async def opened() -> AsyncIterator[Slots[tuple[Query, SolveOptions], StableResult]]:
@@ -267,7 +262,10 @@ def _solver(
             async def slot() -> AsyncIterator[Make[tuple[Query, SolveOptions], StableResult]]:
                 caller = WorldCaller(where, token, simulator=simulator, schemas=schema)
                 retriever = QueryRetriever(CallableRetriever(bench.searchable(), lambda _api: True))
-                solver = solve.Solver(retriever=retriever, caller=caller, **common)
+                solver = solve.Solver(
+                    retriever=retriever, engine=engine, profile=profile, caller=caller,
+                    prompts=prompts, fidelity=bench.fidelity(),
+                )  # fmt: skip
 
                 async def solve_one(item: tuple[Query, SolveOptions]) -> StableResult:
                     query, options = item
