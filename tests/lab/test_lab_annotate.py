@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -39,9 +40,11 @@ from toolsrv_lab.annotation.oracle import draw_mistakes, mistake_rounds, needed_
 from toolsrv_lab.annotation.pipeline import (
     AnswerFolder,
     Report,
-    annotate_registry,
+    Workplace,
+    annotate,
     fitting_assignments,
 )
+from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.instructions.errands import ErrandStep, Value
 from toolsrv_lab.instructions.writer import write_instructions
 from toolsrv_registry.api import Api, Parameter
@@ -94,10 +97,9 @@ def solve(
     apis: dict[str, Api] | None = None,
 ) -> Report:
     with AnswerFolder(out, METHOD, {"seed": 0}) as folder:
-        return annotate_registry(
-            registry, ["offline"], apis or APIS, assignments, folder, annotator,
-            workers=2, left_out={}, progress=lambda _: None,
-        )  # fmt: skip
+        place = Workplace(annotator, registry, ["offline"], apis or APIS)
+        pool = LocalPool(place.open, 2)
+        return asyncio.run(annotate(assignments, folder, annotator.name, pool))
 
 
 def tree(out: Path, name: str) -> tuple[TreeNode, ...]:
@@ -298,14 +300,12 @@ def test_an_engine_that_fails_leaves_what_is_done_and_another_goes_on(
     broken = EngineAnnotator(
         ScriptedEngine([*said("Peru", "Lima"), *said("Kenya", "Nairobi")[:1]]), CHAT, OPTIONS
     )
+    pool = LocalPool(Workplace(broken, registry, ["offline"], APIS).open, 1)
     with (
         pytest.raises(DataError, match="'Kenya'") as raised,
         AnswerFolder(tmp_path, METHOD, {"seed": 0}) as folder,
     ):
-        annotate_registry(
-            registry, ["offline"], APIS, assignments, folder, broken,
-            workers=1, left_out={}, progress=lambda _: None,
-        )  # fmt: skip
+        asyncio.run(annotate(assignments, folder, broken.name, pool))
     assert "1 of 2 answers" in raised.value.message
     assert "goes on" in raised.value.hint
     before = files(tmp_path)

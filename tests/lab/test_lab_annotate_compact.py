@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import Assignment, from_errands
-from toolsrv_lab.annotation.pipeline import AnswerFolder, annotate_registry
+from toolsrv_lab.annotation.pipeline import AnswerFolder, Workplace, annotate
+from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.instructions.errands import ErrandStep, Value
 from toolsrv_lab.nano.episodes import Row
 from toolsrv_lab.nano.pipeline import HELD_OUT_ROWS
@@ -37,10 +39,8 @@ def solve(
 ) -> None:
     annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=mistakes, offered=9)
     with AnswerFolder(out, METHOD, {}) as folder:
-        annotate_registry(
-            registry, ["offline"], APIS, assignments, folder, annotator,
-            workers=2, left_out={}, progress=lambda _: None,
-        )  # fmt: skip
+        pool = LocalPool(Workplace(annotator, registry, ["offline"], APIS).open, 2)
+        asyncio.run(annotate(assignments, folder, annotator.name, pool))
 
 
 def asked(said: str, value: str, *, fails: bool = False) -> Assignment:

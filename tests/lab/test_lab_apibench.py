@@ -331,10 +331,10 @@ def test_the_command_goes_on_after_what_it_has(
         picked("torch.hub.load('voices/stt', 'listener')"),
     )
     words = ["--retriever", "none,oracle", "--out", str(tmp_path / "out")]
-    cut = invoke(monkeypatch, tmp_path, folder, [bird, bird, talk], *words)
+    cut = invoke(monkeypatch, tmp_path, folder, [bird, bird, picked("load()")], *words)
     assert cut.exit_code == 1, cut.output
     assert "3 results are kept" in cut.output
-    rest = [picked("load()"), bird, bird]
+    rest = [talk, bird, bird]
     shown = invoke(monkeypatch, tmp_path, folder, rest, *words)
     assert shown.exit_code == 0, shown.output
     for text in ("3/3 = 100", "2/3 = 67", "1/3 = 33", "oracle"):

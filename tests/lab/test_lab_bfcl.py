@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.main import cli
-from toolsrv_lab.evaluation.bfcl import BfclRun, ask, official, request_of
-from toolsrv_lab.evaluation.bfcl_data import Bfcl, json_schema, open_package, original, tools
+from toolsrv_lab.evaluation.bfcl import CaseResult, Mode, ask, figures, official, request_of
+from toolsrv_lab.evaluation.bfcl_data import Bfcl, Case, json_schema, open_package, original, tools
+from toolsrv_lab.evaluation.cells import Cell, CellLog, in_thread, run_cells
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import draw, draw_by_stratum
 from toolsrv_registry.errors import DataError, UsageError
@@ -231,29 +232,46 @@ def test_a_reply_is_judged(
     assert bool(found.error) is not valid
 
 
+HELD = Cell("m", "hash", "held")
+
+
+def evaluate(model: ScriptedChat, cases: Sequence[Case], log: ResultLog, bfcl: Bfcl) -> None:
+    async def solve(case: Case, mode: Mode) -> CaseResult:
+        return await in_thread(lambda stop: ask(model, case, mode, bfcl, stop=stop))
+
+    named = {one.id: one for one in cases}
+    cells: dict[Cell, Mode] = {HELD: "held"}
+    asyncio.run(run_cells(named, cells, CellLog(log, CaseResult), solve))
+
+
 def test_a_run_goes_on_after_what_it_has(bfcl: Bfcl, tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     cases = bfcl.cases("simple_python")
     with ResultLog(path, {}) as log, pytest.raises(DataError, match="simple_python_2") as caught:
-        BfclRun(log, "m").run({"held": chat(five(), five(6))}, cases, bfcl, stop=Stop())
+        evaluate(chat(five(), five(6)), cases, log, bfcl)
     assert "2 results are kept" in caught.value.hint
     with ResultLog(path, {}) as log:
-        run, model = BfclRun(log, "m"), chat(five())
-        assert run.lacks(cases, ["held"])
-        run.run({"held": model}, cases, bfcl, stop=Stop())
+        model = chat(five())
+        evaluate(model, cases, log, bfcl)
         assert len(model.requests) == 1
-        assert not run.lacks(cases, ["held"])
-        right = run.figures(cases, ["held"])["held"]["simple_python"].right
+    with ResultLog(path, {}) as log:
+        kept = CellLog(log, CaseResult)
+        right = figures(kept, [HELD], cases)["held"]["simple_python"].right
         assert (right.count, right.of) == (2, 3)
-        assert BfclRun(log, "another").lacks(cases, ["held"])
+        assert figures(kept, [Cell("m", "another", "held")], cases) == {"held": {}}
 
 
-def test_a_reply_that_was_broken_off_is_no_result(bfcl: Bfcl, tmp_path: Path) -> None:
-    stop, late = Stop(), ScriptedChat([five()], seconds=60)
-    threading.Timer(0.2, stop.set).start()
-    with ResultLog(tmp_path / "results.jsonl", {}) as log:
-        BfclRun(log, "m").run({"held": late}, bfcl.cases("simple_python"), bfcl, stop=stop)
-        assert len(log) == 0
+def test_a_reply_that_is_cancelled_is_broken_off_and_no_result(bfcl: Bfcl) -> None:
+    late, stops = ScriptedChat([five()], seconds=60), list[Stop]()
+    case = bfcl.cases("simple_python")[0]
+
+    def work(stop: Stop) -> CaseResult | None:
+        stops.append(stop)
+        return ask(late, case, "held", bfcl, stop=stop)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(in_thread(work), 0.3))
+    assert stops[0].is_set()
     assert len(late.requests) == 1
 
 

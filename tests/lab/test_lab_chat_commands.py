@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from itertools import islice
@@ -15,9 +16,10 @@ from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import from_errands
-from toolsrv_lab.annotation.pipeline import AnswerFolder, annotate_registry
+from toolsrv_lab.annotation.pipeline import AnswerFolder, Workplace, annotate
 from toolsrv_lab.conversations import rendering
 from toolsrv_lab.conversations.build import teller
+from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.finetune.chat_run import check_base, check_rows
 from toolsrv_lab.training_data.chat_rows import episode_of
 from toolsrv_lab.training_data.compact import UnfitError
@@ -47,10 +49,9 @@ def answers(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Pat
     apis = {api.id: api for api in load_offline_catalog().apis}
     annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=0.2, offered=7)
     with AnswerFolder(out, "DFS_woFilter_w2", {}) as folder:
-        annotate_registry(
-            registry, ["offline"], apis, list(islice(from_errands(apis.keys(), 1), 12)), folder,
-            annotator, workers=2, left_out={}, progress=lambda _: None,
-        )  # fmt: skip
+        pool = LocalPool(Workplace(annotator, registry, ["offline"], apis).open, 2)
+        tasks = list(islice(from_errands(apis.keys(), 1), 12))
+        asyncio.run(annotate(tasks, folder, annotator.name, pool))
     return out
 
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 import math
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.evaluation.cells import Cell, CellLog, run_cells
 from toolsrv_lab.evaluation.first_calls import ChoiceRequest, by_set, choose, first_call, usable
+from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import mean, mean_difference, share, share_difference
-from toolsrv_lab.evaluation.strategies import VerdictLog, by_kind, compare, evaluate_strategies
+from toolsrv_lab.evaluation.strategies import by_kind, compare
 from toolsrv_lab.retrieval.queries import Named, Query
-from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict
+from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, solve_one
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.functions import FunctionList
@@ -163,64 +166,66 @@ def test_strategies_are_compared_on_the_tasks_that_both_have() -> None:
     assert compare({"dfsdt": [verdict()]}) == []
 
 
-# ---------------------------------------------------------------- the book of verdicts
+# ---------------------------------------------------------------- the log of verdicts
+REACT, COT = (Cell("m", "hash", name) for name in ("react", "cot"))
+
+
+@contextmanager
+def opened(path: Path | None, settings: dict[str, Any]) -> Iterator[CellLog[Verdict]]:
+    with ResultLog(path, settings) as log:
+        yield CellLog(log, Verdict)
+
+
 def test_what_a_kill_cut_off_is_dropped_and_the_rest_kept(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    with VerdictLog(path, {"seed": 1}) as book:
-        book.add("dfsdt", verdict("a"))
+    with opened(path, {"seed": 1}) as log:
+        log.add(COT, "a", verdict("a"))
     with path.open("ab") as file:
-        file.write(b'{"strategy": "dfsdt", "verd')
-    with VerdictLog(path, {"seed": 1}) as book:
-        assert len(book) == 1
-        book.add("react", verdict("a", answer=False))
-    with VerdictLog(path, {"seed": 1}) as book:
-        assert book.get("dfsdt", "a") == verdict("a")
-        assert book.of("react", ["b", "a"]) == [verdict("a", answer=False)]
+        file.write(b'{"strategy": "cot", "verd')
+    with opened(path, {"seed": 1}) as log:
+        assert len(log) == 1
+        log.add(REACT, "a", verdict("a", answer=False))
+    with opened(path, {"seed": 1}) as log:
+        assert log.get(COT, "a") == verdict("a")
+        assert log.of(REACT, ["b", "a"]) == [verdict("a", answer=False)]
 
 
-def test_a_book_of_other_settings_is_refused(tmp_path: Path) -> None:
+def test_a_log_of_other_settings_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
-    VerdictLog(path, {"seed": 1, "model": "x"}).close()
+    ResultLog(path, {"seed": 1, "model": "x"}).close()
     with pytest.raises(DataError, match="seed"):
-        VerdictLog(path, {"seed": 2, "model": "x"})
+        ResultLog(path, {"seed": 2, "model": "x"})
 
 
-def test_only_one_evaluation_writes_a_book(tmp_path: Path) -> None:
-    with VerdictLog(tmp_path / "v.jsonl", {}), pytest.raises(BusyError):
-        VerdictLog(tmp_path / "v.jsonl", {})
+def test_only_one_evaluation_writes_a_log(tmp_path: Path) -> None:
+    with ResultLog(tmp_path / "v.jsonl", {}), pytest.raises(BusyError):
+        ResultLog(tmp_path / "v.jsonl", {})
 
 
 @pytest.mark.parametrize(
-    "text", ["[]\n", "no\n", '{"a": 1}\n', '{"settings": {}}\n{"strategy": "x"}\n']
+    "text",
+    [
+        "[]\n",
+        "no\n",
+        '{"a": 1}\n',
+        '{"settings": {}}\n{"strategy": "x"}\n',
+        '{"settings": {}}\n' + json.dumps({"result": verdict("a").model_dump()}) + "\n",
+    ],
+    ids=["list", "no JSON", "no settings", "no result", "no cell"],
 )
-def test_another_file_is_no_book_and_stays(tmp_path: Path, text: str) -> None:
+def test_another_file_is_no_log_and_stays(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.jsonl"
     path.write_text(text)
-    with pytest.raises(DataError, match=r"other\.jsonl"):
-        VerdictLog(path, {})
+    with pytest.raises(DataError, match=r"other\.jsonl"), opened(path, {}):
+        pass
     assert path.read_text() == text
 
 
-def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
-    path = tmp_path / "v.jsonl"
-    with VerdictLog(path, {}) as book:
-        book.add("react", verdict("a"))
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
-        try:
-            with pytest.raises(DataError, match=r"v\.jsonl"):
-                book.add("react", verdict("b"))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with VerdictLog(path, {}) as book:
-        assert [one.id for one in book.of("react", ["a", "b"])] == ["a"]
-
-
-def test_a_book_needs_a_place(tmp_path: Path) -> None:
+def test_a_log_needs_a_place(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        VerdictLog(tmp_path / "none" / "v.jsonl", {})
+        ResultLog(tmp_path / "none" / "v.jsonl", {})
     with pytest.raises(UsageError):
-        VerdictLog(tmp_path, {})
+        ResultLog(tmp_path, {})
 
 
 # ---------------------------------------------------------------- an engine that fails
@@ -231,20 +236,23 @@ def said(country: str, capital: str) -> list[str]:
     return [call, f"Thought: t\nAction: Finish\nAction Input: {answer}"]
 
 
-def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], book: VerdictLog) -> None:
+def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], log: CellLog[Verdict]) -> None:
     async def main() -> None:
         async with FaultyCaller(transports=offline_transports()) as caller:
             solver = Solver(
                 retriever=registry.retriever, engine=engine, profile=CHAT, caller=caller
             )
-            await evaluate_strategies(
-                tasks,
-                {"react": SolveOptions(strategy="react"), "cot": SolveOptions(strategy="cot")},
-                book,
-                solver=solver,
-                caller=caller,
-                apis=APIS,
-            )
+
+            async def one(task: Task, options: SolveOptions) -> Verdict:
+                return await solve_one(
+                    task, solver=solver, caller=caller, apis=APIS, options=options
+                )
+
+            cells = {
+                REACT: SolveOptions(strategy="react"),
+                COT: SolveOptions(strategy="cot"),
+            }
+            await run_cells({task.id: task for task in tasks}, cells, log, one)
 
     asyncio.run(main())
 
@@ -254,21 +262,48 @@ def test_an_engine_that_fails_leaves_what_was_judged_and_another_goes_on(
 ) -> None:
     path = tmp_path / "verdicts.jsonl"
     script = said("Peru", "Lima") * 2 + said("Kenya", "Nairobi")[:1]
-    with VerdictLog(path, {}) as book, pytest.raises(DataError, match="Kenya") as caught:
-        solve(registry, ScriptedEngine(script), [PERU, KENYA], book)
-    assert "2 verdicts are kept" in caught.value.hint
-    with VerdictLog(path, {}) as book:
+    with opened(path, {}) as log, pytest.raises(DataError, match="Kenya") as caught:
+        solve(registry, ScriptedEngine(script), [PERU, KENYA], log)
+    assert "2 results are kept" in caught.value.hint
+    with opened(path, {}) as log:
         engine = ScriptedEngine(said("Kenya", "Nairobi") * 2)
-        solve(registry, engine, [PERU, KENYA], book)
+        solve(registry, engine, [PERU, KENYA], log)
         assert len(engine.prompts) == 4
-        for name in ("react", "cot"):
-            assert all(one.solved for one in book.of(name, ["Peru", "Kenya"]))
+        for cell in (REACT, COT):
+            assert all(one.solved for one in log.of(cell, ["Peru", "Kenya"]))
 
 
 def test_arguments_that_no_api_takes_are_the_task_s_fault(registry: Registry) -> None:
     wrong = PERU.model_copy(update={"calls": (GoldCall(api=CAPITAL, arguments={"planet": "x"}),)})
-    with VerdictLog(None, {}) as book, pytest.raises(DataError, match="planet"):
-        solve(registry, ScriptedEngine([]), [wrong], book)
+    with opened(None, {}) as log, pytest.raises(DataError, match="planet"):
+        solve(registry, ScriptedEngine([]), [wrong], log)
+
+
+def test_a_disk_that_is_full_in_the_middle_ends_the_run_and_it_goes_on_later(
+    tmp_path: Path,
+) -> None:
+    path, solved = tmp_path / "v.jsonl", list[str]()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async def one(task: Task, _options: SolveOptions) -> Verdict:
+        solved.append(task.id)
+        if task.id == "c":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+        return verdict(task.id)
+
+    tasks = {name: PERU.model_copy(update={"id": name}) for name in "abcd"}
+    cells = {REACT: SolveOptions(strategy="react")}
+    try:
+        with opened(path, {}) as log, pytest.raises(DataError, match=r"v\.jsonl") as caught:
+            asyncio.run(run_cells(tasks, cells, log, one))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "free some space; the same command goes on" in caught.value.hint
+    assert solved == ["a", "b", "c"]
+    with opened(path, {}) as log:
+        asyncio.run(run_cells({name: tasks[name] for name in "abd"}, cells, log, one))
+        assert [one.id for one in log.of(REACT, "abcd")] == ["a", "b", "d"]
+    assert solved == ["a", "b", "c", "d"]
 
 
 # ---------------------------------------------------------------- lab eval solve

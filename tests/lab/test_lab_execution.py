@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -13,8 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -22,9 +23,11 @@ import pytest
 from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
-from toolsrv_lab.execution import LocalPool, TaskFailedError
+from toolsrv_lab.execution import LocalPool, Make, Slots, TaskFailedError, stateless
 from toolsrv_registry.errors import DataError
 
+_SERVER = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
+ModelServer, GIVE_UP = _SERVER["ModelServer"], _SERVER["GIVE_UP"]
 RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not RAY, reason="ray is not installed (extra ray)")
 PATIENCE_S = 420.0
@@ -48,7 +51,7 @@ def test_a_pool_makes_so_many_at_a_time_and_keeps_each_once() -> None:
         assert task not in kept
         kept[task] = made
 
-    asyncio.run(LocalPool(make, 3).run(range(10), keep))
+    asyncio.run(LocalPool(stateless(make), 3).run(range(10), keep))
     assert kept == {task: task * task for task in range(10)}
     assert most == 3
 
@@ -66,10 +69,45 @@ def test_after_a_failure_no_task_is_begun_and_the_failed_one_is_named() -> None:
         await asyncio.sleep(0)
 
     with pytest.raises(TaskFailedError) as failed:
-        asyncio.run(LocalPool(make, 1).run(range(5), keep))
+        asyncio.run(LocalPool(stateless(make), 1).run(range(5), keep))
     assert failed.value.task == 1
     assert failed.value.error.hint == "try again"
     assert begun == [0, 1]
+
+
+def test_a_backend_is_opened_once_with_a_slot_for_each_worker_and_closed_after_a_failure() -> None:
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def slot() -> AsyncIterator[Make[int, int]]:
+        async def make(task: int) -> int:
+            await asyncio.sleep(0)
+            if task == 3:
+                raise DataError("no luck")
+            return task
+
+        events.append("slot")
+        yield make
+        events.append("slot closed")
+
+    @asynccontextmanager
+    async def backend() -> AsyncIterator[Slots[int, int]]:
+        events.append("open")
+        try:
+            yield slot
+        finally:
+            events.append("closed")
+
+    async def keep(_task: int, _made: int) -> None:
+        await asyncio.sleep(0)
+
+    asyncio.run(LocalPool(backend, 2).run([], keep))
+    assert events == []
+    asyncio.run(LocalPool(backend, 4).run([1, 2], keep))
+    assert events == ["open", "slot", "slot", "slot closed", "slot closed", "closed"]
+    with pytest.raises(TaskFailedError):
+        asyncio.run(LocalPool(backend, 2).run(range(6), keep))
+    assert events[-1] == "closed"
 
 
 # ---------------------------------------------------------------- without a cluster
@@ -85,11 +123,61 @@ def test_without_ray_the_command_says_how_to_get_it(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("eval", "models", "--tasks", "FILE"),
+        ("eval", "solve", "--tasks", "FILE"),
+        ("instructions", "--engine", "FILE", "--out", "new.jsonl"),
+    ],
+    ids=" ".join,
+)
+def test_a_model_of_this_machine_takes_one_task_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    file = write_tasks(tmp_path / "tasks.jsonl")
+    given = [str(file) if one == "FILE" else one for one in words]
+    shown = CliRunner().invoke(cli, ["lab", *given, "--workers", "2"])
+    assert shown.exit_code == 2, shown.output
+    assert "one task at a time" in shown.stderr
+    assert "--ray" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (("models", "--tasks", "FILE", "--strategies", "dfsdt,react", "--limit", "6"), 12),
+        (("llift", "--elements", "simple", "--runs", "1", "--limit", "6"), 6),
+    ],
+    ids=["models", "llift"],
+)
+def test_servers_take_several_tasks_of_an_evaluation_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], count: int
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    file = write_tasks(tmp_path / "tasks.jsonl")
+    given = [str(file) if one == "FILE" else one for one in words]
+    with ModelServer([GIVE_UP]) as server:
+        given += ["--models", server.url, "--out", str(tmp_path / "out"), "--json"]
+        shown = CliRunner().invoke(cli, ["lab", "eval", *given, "--workers", "4"])
+        assert shown.exit_code == 0, shown.output
+        asked = len(server.requests)
+        again = CliRunner().invoke(cli, ["lab", "eval", *given])
+        assert json.loads(again.stdout) == json.loads(shown.stdout)
+        assert len(server.requests) == asked >= count
+    lines = (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()
+    tasks = [json.loads(line) for line in lines[1:]]
+    assert len({(one["strategy"], one["task"]) for one in tasks}) == len(tasks) == count
+
+
 # ---------------------------------------------------------------- on a cluster
 def environment(data: Path) -> dict[str, str]:
     """Return the environment of a cluster's processes: they import what this one imports."""
     paths = [one for one in sys.path if one and Path(one).is_dir()]
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1",
+             "RAY_worker_niceness": "0"}  # fmt: skip
     return os.environ | quiet | {
         "PYTHONPATH": os.pathsep.join(paths), "TOOLSRV_DATA_DIR": str(data),
     }  # fmt: skip
@@ -103,16 +191,15 @@ def free_port() -> int:
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and all that it has started."""
-    try:
-        every = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
-    except psutil.NoSuchProcess:
-        return
-    for one in every:
-        try:
-            one.send_signal(signal.SIGKILL)
-        except psutil.NoSuchProcess:
-            continue
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(process.pid)
+        for one in (*root.children(recursive=True), root):
+            with suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGKILL)
     process.wait(60)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 @contextmanager
@@ -165,20 +252,50 @@ def answers(folder: Path) -> dict[str, bytes]:
     return {one.name: one.read_bytes() for one in folder.glob("*.json")}
 
 
-def annotate(env: dict[str, str], out: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "toolsrv", "lab", "annotate", "--errands", "--count", "80",
-               "--seed", "3", "--out", str(out), "--json", *words]  # fmt: skip
+def lab(env: dict[str, str], *words: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "toolsrv", "lab", *map(str, words)]
     return subprocess.Popen(
         command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-@needs_ray
-def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> None:
-    env = environment(tmp_path / "data")
-    alone = annotate(env, tmp_path / "alone", ["--workers", "2"])
-    _, said = alone.communicate(timeout=600)
-    assert alone.returncode == 0, said.decode()
+def ended(run: subprocess.Popen[bytes], code: int = 0) -> tuple[str, str]:
+    """Wait for a command; return what it printed on stdout and stderr."""
+    shown, said = run.communicate(timeout=600)
+    assert run.returncode == code, said.decode()
+    assert b"Traceback" not in said
+    return shown.decode(), said.decode()
+
+
+def write_tasks(path: Path) -> Path:
+    """Write tasks over APIs that answer the same every time."""
+    places = ("Peru", "Kenya", "Norway", "Japan", "Chile", "Spain", "Ghana", "Nepal", "Cuba",
+              "Iceland", "Egypt", "Latvia", "Malta", "Samoa", "Togo", "Yemen")  # fmt: skip
+    facts = ("capital_city", "national_currency", "continent", "official_languages",
+             "country_codes", "country_flag", "neighbouring_countries")  # fmt: skip
+    tasks = [
+        {
+            "id": f"{place}-{fact}",
+            "kind": "single",
+            "task": f"What is the {fact.replace('_', ' ')} of {place}?",
+            "calls": [
+                {
+                    "api": f"Data/country_facts/{fact}",
+                    "arguments": {"country": place},
+                    "answer": ["country"],
+                }
+            ],
+        }
+        for place in places
+        for fact in facts
+    ]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in tasks), "utf-8")
+    return path
+
+
+@contextmanager
+def cluster(env: dict[str, str]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Run a cluster of two nodes of one CPU each on loopback; give its address and the nodes."""
     with ExitStack() as stack:
         scratch = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # names of sockets are short
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -189,25 +306,114 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(tmp_path: Path) -> 
                  "--include-dashboard=false")
         )  # fmt: skip
         until("the head", head, lambda: reachable(port))
-        other = stack.enter_context(node(env, f"--address={address}"))
-        out = tmp_path / "cluster"
-        run = annotate(env, out, ["--ray", address, "--workers", "2"])
-        stack.callback(end, run)
-        until("actors on both nodes", run, lambda: actors(head) and actors(other))
-        until("answers", run, lambda: len(answers(out)) >= 5)
-        actors(other)[0].kill()
-        told, said = run.communicate(timeout=600)
-        assert run.returncode == 0, said.decode()
-        report = json.loads(told)
-        assert report["solved"] + report["gave_up"] + report["failed"] == 80
-        assert answers(out) == answers(tmp_path / "alone")
+        yield address, [head, stack.enter_context(node(env, f"--address={address}"))]
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def nodes(env: dict[str, str]) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    with cluster(env) as found:
+        yield found
 
 
 @needs_ray
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    env = environment(tmp_path / "data")
-    run = annotate(env, tmp_path / "out", ["--ray", f"127.0.0.1:{free_port()}"])
-    _, said = run.communicate(timeout=600)
-    assert run.returncode == 2, said.decode()
-    assert b"the Ray cluster" in said
-    assert b"Traceback" not in said
+def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, (head, other) = nodes
+    tasks = write_tasks(tmp_path / "tasks.jsonl")
+    words = ["annotate", "--tasks", tasks, "--seed", "3", "--workers", "2", "--json", "--out"]
+    ended(lab(env, *words, tmp_path / "alone"))
+    out = tmp_path / "cluster"
+    with ExitStack() as stack:
+        run = lab(env, *words, out, "--ray", address)
+        stack.callback(end, run)
+        until("actors on both nodes", run, lambda: actors(head) and actors(other))
+        until("answers", run, lambda: len(answers(out)) >= 3)
+        actors(other)[0].kill()
+        shown, said = ended(run)
+    report = json.loads(shown)
+    alone = answers(tmp_path / "alone")
+    assert report["solved"] + report["gave_up"] + report["failed"] == len(alone) > 100
+    assert answers(out) == alone
+    assert "a worker of the cluster was lost" in said
+
+
+@needs_ray
+def test_an_evaluation_that_is_killed_on_a_cluster_goes_on_without_one(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, _ = nodes
+    tasks, out = write_tasks(tmp_path / "tasks.jsonl"), tmp_path / "out"
+    words = ["eval", "models", "--tasks", tasks, "--strategies", "dfsdt,cot", "--limit", "4",
+             "--threads", "1", "--json", "--out", out]  # fmt: skip
+    log = out / "results.jsonl"
+    with ExitStack() as stack:
+        run = lab(env, *words, "--ray", address, "--workers", "2")
+        stack.callback(end, run)
+        until("results", run, lambda: log.exists() and log.read_bytes().count(b"\n") > 3)
+    before = log.read_bytes()
+    report = json.loads(ended(lab(env, *words))[0])
+    after = log.read_bytes()
+    assert after.startswith(before[: before.rfind(b"\n") + 1])
+    assert after.count(b"\n") == 1 + 2 * 4
+    assert [one["strata"]["all"]["tasks"] for one in report["cells"]] == [4, 4]
+
+
+@needs_ray
+def test_a_fault_in_an_actor_is_one_line_and_what_is_done_is_kept(
+    env: dict[str, str], nodes: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    address, _ = nodes
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"replies": ["No."]}), "utf-8")
+    words = ["eval", "llift", "--models", f"scripted:{script}", "--elements", "simple", "--limit",
+             "6", "--runs", "1", "--out", tmp_path / "out", "--ray", address, "--workers", "1"]  # fmt: skip
+    _, said = ended(lab(env, *words), code=1)
+    assert "the evaluation stopped at task" in said
+    assert "are kept in" in said
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("change", "code", "differs"),
+    [
+        ("import ray; ray.__version__ = '2.0.0'", 2, "Ray: 2.0.0"),
+        (
+            """import importlib.metadata as m; real = m.version
+m.version = lambda name: '0.0.1' if name == 'toolsrv' else real(name)""",
+            1,
+            "this command 0.0.1",
+        ),
+    ],
+    ids=["Ray", "toolsrv"],
+)
+def test_a_command_of_another_version_is_one_line(
+    env: dict[str, str],
+    nodes: tuple[str, list[subprocess.Popen[bytes]]],
+    tmp_path: Path,
+    change: str,
+    code: int,
+    differs: str,
+) -> None:
+    address, _ = nodes
+    words = ["lab", "annotate", "--errands", "--count", "3", "--out", str(tmp_path / "out")]
+    run = subprocess.Popen(
+        [sys.executable, "-c", f"{change}\nfrom toolsrv.cli.main import main; main()", *words,
+         "--ray", address],
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, said = ended(run, code=code)
+    assert differs in said
+    assert "the same version" in said
+
+
+@needs_ray
+def test_a_cluster_that_is_not_there_is_one_line(env: dict[str, str], tmp_path: Path) -> None:
+    words = ["annotate", "--errands", "--out", tmp_path / "out"]
+    _, said = ended(lab(env, *words, "--ray", f"127.0.0.1:{free_port()}"), code=2)
+    assert "the Ray cluster" in said

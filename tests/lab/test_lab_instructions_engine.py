@@ -5,6 +5,7 @@ The model that ships writes for real; what a better model says is scripted.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import resource
@@ -18,9 +19,11 @@ from click.testing import CliRunner
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.execution import LocalPool, stateless
 from toolsrv_lab.instructions import replies
 from toolsrv_lab.instructions.engine_writer import (
     Options,
+    WriterReply,
     WriterRun,
     record_path,
     write_with_engine,
@@ -28,7 +31,8 @@ from toolsrv_lab.instructions.engine_writer import (
 from toolsrv_lab.instructions.prompts import label
 from toolsrv_lab.instructions.samples import Deck, Sample
 from toolsrv_lab.retrieval.queries import read_queries
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.file_lock import lock_beside
 from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
@@ -232,6 +236,32 @@ def test_documents_are_shortened_until_the_reply_has_room(tmp_path: Path) -> Non
 def test_no_api_no_instructions(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         write_with_engine([], tmp_path / "x", ScriptedEngine([]), Options())
+
+
+def test_replies_that_come_in_another_order_make_the_same_file(tmp_path: Path) -> None:
+    whole, path = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
+    options = Options(tasks=2, calls=6)
+    write_with_engine(APIS, whole, scripted(options, 6), options)
+    begun: list[int] = []
+
+    async def late(at: int) -> WriterReply:
+        begun.append(at)
+        await asyncio.sleep(0.05 * (6 - at))
+        text = said(at, options)
+        return WriterReply(apis=10, text=text, tokens=len(text.split()))
+
+    pool = LocalPool(stateless(late), 3)
+    run = write_with_engine(APIS, path, ScriptedEngine([]), options, pool=pool)
+    assert (begun[:3], run.calls) == ([0, 1, 2], 6)
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_only_one_run_writes_a_file(tmp_path: Path) -> None:
+    path, options = tmp_path / "out.jsonl", Options(tasks=2, calls=1)
+    with lock_beside(record_path(path)), pytest.raises(BusyError, match=r"out\.jsonl"):
+        write_with_engine(APIS, path, scripted(options, 1), options)
+    assert not path.exists()
+    assert write_with_engine(APIS, path, scripted(options, 1), options).calls == 1
 
 
 # The command

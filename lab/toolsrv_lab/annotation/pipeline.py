@@ -12,9 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TextIO
 
@@ -24,7 +22,7 @@ from toolsrv_catalogs.offline import OFFLINE_CATALOG, load_offline_catalog
 from toolsrv_lab.annotation.annotators import Annotator, Surroundings
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.environment import CatalogFinder
-from toolsrv_lab.execution import Cluster, LocalPool, Pool, RayPool, TaskFailedError
+from toolsrv_lab.execution import Codec, Pool, Slots, TaskFailedError
 from toolsrv_lab.nano.world import World
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
@@ -40,7 +38,6 @@ Status = Literal["solved", "gave_up", "failed"]
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_ID = 120
-_SPARE_THREADS = 4
 _GO_ON = "free some space; the same command goes on after the answers that are there"
 _ELSE = "name another folder with --out, or give the same settings again"
 
@@ -331,9 +328,6 @@ def _lacking(
     return found
 
 
-_TASK: TypeAdapter[Assignment] = TypeAdapter(Assignment)
-
-
 def catalog_names(registry: Registry, given: Collection[str]) -> list[str]:
     """Return the names of the catalogs to work on: the given ones, else the enabled ones."""
     return sorted(given) or sorted(one.name for one in registry.store.catalogs() if one.enabled)
@@ -356,56 +350,6 @@ def usable_apis(registry: Registry, catalogs: Sequence[str]) -> dict[str, Api]:
     return found
 
 
-def annotate_registry(
-    registry: Registry,
-    catalogs: Sequence[str],
-    apis: Mapping[str, Api],
-    assignments: Sequence[Assignment],
-    folder: AnswerFolder,
-    annotator: Annotator,
-    *,
-    workers: int,
-    left_out: dict[str, int],
-    progress: Progress,
-) -> Report:
-    """Annotate in this process, ``workers`` tasks at a time; see ``pipeline.annotate``. Blocks."""
-    place = Workplace(annotator, registry, catalogs, apis)
-
-    async def main(world: World) -> Report:
-        # A model's reply blocks a thread, and there are few by default: cores + 4.
-        threads = ThreadPoolExecutor(2 * workers + _SPARE_THREADS, thread_name_prefix="annotate")
-        asyncio.get_running_loop().set_default_executor(threads)
-        async with place.open(world) as around:
-            pool: LocalPool[Assignment, Answer] = LocalPool(
-                lambda one: solve(annotator, one, around), workers
-            )
-            return await annotate(
-                assignments, folder, annotator.name, pool, left_out=left_out, progress=progress
-            )
-
-    with World(()) as world:  # it has an event loop of its own
-        return asyncio.run(main(world))
-
-
-def annotate_on(
-    cluster: Cluster,
-    open_place: Callable[[], Workplace],
-    teacher: str,
-    assignments: Sequence[Assignment],
-    folder: AnswerFolder,
-    *,
-    left_out: dict[str, int],
-    progress: Progress,
-) -> Report:
-    """Annotate on a Ray cluster; ``open_place`` is called in each worker. Blocks."""
-    pool: RayPool[Assignment, Answer] = RayPool(
-        cluster, partial(AnnotationWorker, open_place), encode=_written, decode=_read
-    )
-    return asyncio.run(
-        annotate(assignments, folder, teacher, pool, left_out=left_out, progress=progress)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """What annotating needs: a teacher, and a registry with the catalogs that it works on."""
@@ -416,35 +360,41 @@ class Workplace:
     apis: Mapping[str, Api]
 
     @contextlib.asynccontextmanager
-    async def open(self, world: World) -> AsyncIterator[Surroundings]:
-        """Give what all tasks share: real calls of the catalog that ships, played ones of others."""
+    async def open(self) -> AsyncIterator[Slots[Assignment, Answer]]:
+        """Open what annotates: real calls of the catalog that ships, played ones of others."""
         offline = frozenset(api.id for api in load_offline_catalog().apis)
         real = offline if OFFLINE_CATALOG in self.catalogs else frozenset[str]()
         alone = self.catalogs[0] if len(self.catalogs) == 1 else None
         finder = CatalogFinder(self.registry.retriever, self.apis.keys(), alone)
-        async with default_caller() as caller:
-            yield Surroundings(finder, self.apis, real, caller, world)
+        world = World(())
+        try:
+            async with default_caller() as caller:
+                around = Surroundings(finder, self.apis, real, caller, world)
+                yield lambda: contextlib.nullcontext(
+                    lambda assignment: solve(self.annotator, assignment, around)
+                )
+        finally:
+            await asyncio.to_thread(world.close)  # it has an event loop of its own
 
 
-class AnnotationWorker:
-    """Annotates one task after the other, in a process of a cluster; lives as long as that."""
-
-    def __init__(self, open_place: Callable[[], Workplace]) -> None:
-        self._place = open_place()
-        self._runner = asyncio.Runner()
-        self._opened = self._place.open(World(()))
-        self._around = self._runner.run(self._opened.__aenter__())
-
-    def run(self, task: str) -> str:
-        """Return the answer file of a task, both as JSON. Raises ToolsrvError."""
-        assignment = _TASK.validate_json(task)
-        found = self._runner.run(solve(self._place.annotator, assignment, self._around))
-        return json.dumps(found.document())
+_TASK: TypeAdapter[Assignment] = TypeAdapter(Assignment)
 
 
-def _written(assignment: Assignment) -> str:
+def _write_task(assignment: Assignment) -> str:
     return _TASK.dump_json(assignment).decode()
 
 
-def _read(text: str) -> Answer:
+def _read_task(text: str) -> Assignment:
+    return _TASK.validate_json(text)
+
+
+def _write_answer(answer: Answer) -> str:
+    return json.dumps(answer.document())
+
+
+def _read_answer(text: str) -> Answer:
     return parse_answer(wellformed.loads(text), "the worker's answer")
+
+
+CODEC = Codec(_write_task, _read_task, _write_answer, _read_answer)
+"""Assignments and answer files between processes."""

@@ -9,17 +9,14 @@ matches none. Nothing that a model writes is executed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.evaluation.apibench_calls import Domain, match
 from toolsrv_lab.evaluation.apibench_data import HUBS, Corpus, CorpusApi, Question
-from toolsrv_lab.evaluation.apibench_retrieval import Retrieve
-from toolsrv_lab.evaluation.cells import Cell, CellLog
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
-from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.contract.models import (
     ChatModel,
     ChatReply,
@@ -171,42 +168,6 @@ def _outcome(call: str, matched: int, question: Question, corpus: Corpus) -> Out
     if matched < 0:
         return "hallucinated"
     return "right" if corpus.apis[matched].domain == question.api.domain else "wrong"
-
-
-def run_picks(
-    model: ChatModel,
-    questions: Sequence[Question],
-    cells: Mapping[Cell, Retrieve],
-    corpus: Corpus,
-    log: CellLog[PickResult],
-    *,
-    stop: Stop,
-    progress: Callable[[bool], None] = lambda _fresh: None,
-) -> None:
-    """Ask what the log lacks, question by question, until ``stop``. Blocks.
-
-    ``cells``: one per retriever. ``progress`` is called after each with whether it was asked now.
-
-    Raises:
-        DataError: a model failed; says what is kept.
-    """
-    for question in questions:
-        for cell, retrieve in cells.items():
-            if stop.is_set():
-                return
-            if fresh := log.get(cell, question.id) is None:
-                try:
-                    one = pick(model, question, retrieve(question), corpus, stop=stop)
-                except ToolsrvError as error:
-                    raise DataError(
-                        f"the evaluation stopped at question {question.id} with the retriever "
-                        f"{cell.strategy}: {error.message}",
-                        hint=f"{error.hint}; {log.log.kept()}".lstrip("; "),
-                    ) from error
-                if one is None:
-                    return
-                log.add(cell, question.id, one)
-            progress(fresh)
 
 
 def figures(results: Sequence[PickResult]) -> PickFigures:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.evaluation.bfcl_data import AST, Bfcl, Case, Checked, original, tools
-from toolsrv_lab.evaluation.result_log import ResultLog
+from toolsrv_lab.evaluation.cells import Cell, CellLog
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
-from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.agent.prompts import NO_FUNCTION_FITS, no_function_fits_tool
 from toolsrv_runtime.contract.models import ChatModel, ChatReply, ChatRequest, ReplyConstraints
 from toolsrv_runtime.errors import ContextError
@@ -150,79 +149,17 @@ def ask(
     )
 
 
-class BfclRun:
-    """Results of one model, resumed from a log and added to it."""
-
-    def __init__(self, log: ResultLog, model: str) -> None:
-        """Take the log and what identifies the model in it.
-
-        Raises:
-            DataError: a line of the log is no result.
-        """
-        self._log = log
-        self._model = model
-        self._found: dict[tuple[str, str], CaseResult] = {}
-        for entry in log:
-            if entry.get("model") != model:
-                continue
-            try:
-                one = CaseResult.model_validate(entry.get("result"))
-            except ValueError:
-                raise DataError(
-                    f"{log.path} holds a line that is no result", hint="name another --out"
-                ) from None
-            self._found[one.mode, one.id] = one
-
-    def lacks(self, cases: Sequence[Case], modes: Sequence[Mode]) -> bool:
-        """Whether any case has no result yet."""
-        return any((mode, one.id) not in self._found for one in cases for mode in modes)
-
-    def run(
-        self,
-        models: Mapping[Mode, ChatModel],
-        cases: Sequence[Case],
-        package: Bfcl,
-        *,
-        stop: Stop,
-        progress: Callable[[bool], None] = lambda _fresh: None,
-    ) -> None:
-        """Ask for every case that has no result yet, in each mode, until ``stop``. Blocks.
-
-        ``progress`` is called after each with whether it was asked just now.
-
-        Raises:
-            DataError: a model failed; says what is kept.
-        """
-        for case in cases:
-            for mode, model in models.items():
-                if stop.is_set():
-                    return
-                if fresh := (mode, case.id) not in self._found:
-                    try:
-                        one = ask(model, case, mode, package, stop=stop)
-                    except ToolsrvError as error:
-                        raise DataError(
-                            f"the evaluation stopped at {case.id!r}: {error.message}",
-                            hint=f"{error.hint}; {self._log.kept()}".lstrip("; "),
-                        ) from error
-                    if one is None:
-                        return
-                    self._log.add({"model": self._model, "result": one.model_dump(mode="json")})
-                    self._found[mode, case.id] = one
-                progress(fresh)
-
-    def figures(
-        self, cases: Sequence[Case], modes: Sequence[Mode]
-    ) -> dict[str, dict[str, CategoryFigures]]:
-        """Return the figures by mode and category, of the results that there are."""
-        found: dict[str, dict[str, CategoryFigures]] = {}
-        for mode in modes:
-            groups: dict[str, list[CaseResult]] = {}
-            for case in cases:
-                if (one := self._found.get((mode, case.id))) is not None:
-                    groups.setdefault(case.category, []).append(one)
-            found[mode] = {name: _figures(group) for name, group in groups.items()}
-        return found
+def figures(
+    log: CellLog[CaseResult], cells: Iterable[Cell], cases: Sequence[Case]
+) -> dict[str, dict[str, CategoryFigures]]:
+    """Return the figures by mode (a cell's strategy) and category, of the results that there are."""
+    found: dict[str, dict[str, CategoryFigures]] = {}
+    for cell in cells:
+        groups: dict[str, list[CaseResult]] = {}
+        for one in log.of(cell, [case.id for case in cases]):
+            groups.setdefault(one.category, []).append(one)
+        found[cell.strategy] = {name: _figures(group) for name, group in groups.items()}
+    return found
 
 
 def _figures(results: Sequence[CaseResult]) -> CategoryFigures:
@@ -247,4 +184,4 @@ def official(model: str) -> str:
     return ""
 
 
-__all__ = ["AST", "OFFICIAL", "BfclRun", "CaseResult", "CategoryFigures", "ask", "official"]
+__all__ = ["AST", "OFFICIAL", "CaseResult", "CategoryFigures", "ask", "figures", "official"]

@@ -5,19 +5,32 @@ A local model may generate freely or by its grammar.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from toolsrv_lab.evaluation.result_log import ELSE, ResultLog
+from toolsrv_lab.execution import (
+    Backend,
+    Codec,
+    LocalPool,
+    Make,
+    Pool,
+    TaskFailedError,
+    adapted,
+    stateless,
+)
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
+from toolsrv_runtime.agent.concurrency import run_in_thread
 from toolsrv_runtime.contract.models import ChatModel, ChatRequest, Engine, SpecialTokens
 from toolsrv_runtime.models.local import LocalChatModel
 from toolsrv_runtime.profiles import Profile
-from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 DEFAULT_AIDS = "default"
@@ -55,6 +68,8 @@ class HasId(Protocol):
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
+Setting = TypeVar("Setting")
+V = TypeVar("V")
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -64,6 +79,7 @@ class CellLog(Generic[R]):
     def __init__(self, log: ResultLog, kind: type[R]) -> None:
         """Read what the log has. Raises DataError where a line is no such result."""
         self.log = log
+        self.kind = kind
         self._found: dict[tuple[tuple[str, str, str], str], R] = {}
         for at, entry in enumerate(log, start=2):
             try:
@@ -72,8 +88,12 @@ class CellLog(Generic[R]):
                 raise DataError(
                     f"{log.path}, line {at}: not a result: {error.errors()[0]['msg']}", hint=ELSE
                 ) from None
-            key = tuple(str(entry.get(name)) for name in ("identity", "strategy", "aids"))
-            self._found[(key[0], key[1], key[2]), str(entry.get("task"))] = one
+            identity, strategy, aids, task = (
+                entry.get(name) for name in ("identity", "strategy", "aids", "task")
+            )
+            if None in (identity, strategy, aids, task):
+                raise DataError(f"{log.path}, line {at}: a result of no cell", hint=ELSE)
+            self._found[(str(identity), str(strategy), str(aids)), str(task)] = one
 
     def __len__(self) -> int:
         return len(self._found)
@@ -102,41 +122,125 @@ class CellLog(Generic[R]):
         self._found[cell.key, task] = result
 
 
-async def run_cells(
+CellTask = tuple[Cell, str]
+"""A cell and the name of a task."""
+
+Solver = Backend[tuple[T, Setting], R]
+"""Opens what solves a task with the options of a cell."""
+
+
+def cell_backend(
+    solver: Solver[T, Setting, R],
     tasks: Mapping[str, T],
-    cells: Mapping[Cell, SolveOptions],
-    log: CellLog[R],
-    solve: Callable[[T, SolveOptions], Awaitable[R]],
+    cells: Mapping[Cell, Setting],
     *,
     on_fault: Callable[[T, ToolsrvError], R] | None = None,
+) -> Backend[CellTask, R]:
+    """Return the backend that solves tasks of cells by name.
+
+    ``on_fault`` makes the result of a solve that failed; None: it ends the run.
+    """
+
+    def by_name(solve: Make[tuple[T, Setting], R]) -> Make[CellTask, R]:
+        async def make(item: CellTask) -> R:
+            cell, name = item
+            try:
+                return await solve((tasks[name], cells[cell]))
+            except ToolsrvError as error:
+                if on_fault is None:
+                    raise
+                return on_fault(tasks[name], error)
+
+        return make
+
+    return adapted(solver, by_name)
+
+
+def cell_codec(kind: type[R]) -> Codec[CellTask, R]:
+    """Return how tasks of cells and results of one type are passed between processes."""
+    return Codec(_write_task, _read_task, _write_result, kind.model_validate_json)
+
+
+def _write_task(task: CellTask) -> str:
+    cell, name = task
+    return json.dumps([*dataclasses.astuple(cell), name])
+
+
+def _read_task(text: str) -> CellTask:
+    *fields, name = json.loads(text)
+    return Cell(*fields), name
+
+
+def _write_result(result: BaseModel) -> str:
+    return result.model_dump_json()
+
+
+async def run_on_pool(
+    tasks: Iterable[str],
+    cells: Iterable[Cell],
+    log: CellLog[R],
+    pool: Pool[CellTask, R],
+    *,
     progress: Callable[[bool], None] = lambda _fresh: None,
 ) -> None:
-    """Solve what the log lacks; which cell is first changes from task to task.
+    """Have a pool solve what the log lacks; which cell is first changes from task to task.
 
-    ``on_fault`` makes the result of a solve that failed, None stops there. ``progress`` is called
-    after each task of a cell with whether it was solved just now.
+    ``progress`` is called for each task of a cell with whether it was solved just now.
 
     Raises:
         DataError: a solve failed; says what is kept and how to go on.
     """
-    every = list(cells.items())
-    for at, (name, task) in enumerate(tasks.items()):
+    every = list(cells)
+    lacking: list[CellTask] = []
+    for at, name in enumerate(tasks):
         by = at % len(every)
-        for cell, options in every[by:] + every[:by]:
-            fresh = log.get(cell, name) is None
-            if fresh:
-                try:
-                    result = await solve(task, options)
-                except ToolsrvError as error:
-                    if on_fault is None:
-                        raise DataError(
-                            f"the evaluation stopped at task {name!r} with {cell.name}: "
-                            f"{error.message}",
-                            hint=f"{error.hint}; {log.log.kept()}".lstrip("; "),
-                        ) from error
-                    result = on_fault(task, error)
-                log.add(cell, name, result)
-            progress(fresh)
+        for cell in every[by:] + every[:by]:
+            if log.get(cell, name) is None:
+                lacking.append((cell, name))
+            else:
+                progress(False)
+
+    async def keep(task: CellTask, result: R) -> None:
+        log.add(*task, result)
+        progress(True)
+
+    try:
+        await pool.run(lacking, keep)
+    except TaskFailedError as failed:
+        cell, name = failed.task
+        error = failed.error
+        raise DataError(
+            f"the evaluation stopped at task {name!r} with {cell.name}: {error.message}",
+            hint=f"{error.hint}; {log.log.kept()}".lstrip("; "),
+        ) from error
+
+
+async def run_cells(
+    tasks: Mapping[str, T],
+    cells: Mapping[Cell, Setting],
+    log: CellLog[R],
+    solve: Callable[[T, Setting], Awaitable[R]],
+    *,
+    on_fault: Callable[[T, ToolsrvError], R] | None = None,
+    progress: Callable[[bool], None] = lambda _fresh: None,
+) -> None:
+    """Solve what the log lacks in this process, one task after the other; see ``run_on_pool``."""
+    solver: Solver[T, Setting, R] = stateless(lambda item: solve(*item))
+    pool = LocalPool(cell_backend(solver, tasks, cells, on_fault=on_fault), 1)
+    await run_on_pool(tasks, cells, log, pool, progress=progress)
+
+
+async def in_thread(work: Callable[[Stop], V | None]) -> V:
+    """Run blocking work in a thread; a cancellation sets its stop and waits for its end.
+
+    Raises:
+        DataError: it returned nothing although nobody stopped it.
+    """
+    stop = Stop()
+    made = await run_in_thread(lambda: work(stop), stop)
+    if made is None:
+        raise DataError("a reply was broken off", hint="try again")
+    return made
 
 
 def make_options(

@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_catalogs.layout import api_place
-from toolsrv_lab.evaluation.cells import Cell, CellLog
 from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
 from toolsrv_registry import names, wellformed
 from toolsrv_registry.api import Api
@@ -176,32 +175,6 @@ def choose(model: ChatModel, pair: Pair, *, seed: int, stop: Stop) -> KeyResult 
         seconds=round(time.monotonic() - start, 4),
         generated=chosen.generated,
     )
-
-
-def run_choices(
-    model: ChatModel,
-    pairs: Sequence[Pair],
-    cell: Cell,
-    log: CellLog[KeyResult],
-    *,
-    seed: int,
-    stop: Stop,
-    progress: Callable[[bool], None] = lambda _fresh: None,
-) -> None:
-    """Ask about the APIs that the log lacks, one after the other, until ``stop``. Blocks.
-
-    Raises:
-        ToolsrvError: the model failed or the log cannot be written.
-    """
-    for pair in pairs:
-        if stop.is_set():
-            return
-        if fresh := log.get(cell, pair.api.id) is None:
-            one = choose(model, pair, seed=seed, stop=stop)
-            if one is None:
-                return
-            log.add(cell, pair.api.id, one)
-        progress(fresh)
 
 
 def figures(results: Sequence[KeyResult]) -> KeyFigures:

@@ -55,13 +55,17 @@ class CacheUse(BaseModel):
 
 
 class StableResult(BaseModel):
-    """What became of one query; ``form`` is its answer as ToolEval judges it."""
+    """What became of one query; ``form`` is its answer as ToolEval judges it.
+
+    ``answer`` may be its answer file.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     solved: QueryResult
     use: CacheUse
     form: dict[str, Any]
+    answer: dict[str, Any] | None = None
 
     @property
     def id(self) -> str:

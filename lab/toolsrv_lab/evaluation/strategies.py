@@ -1,19 +1,13 @@
-"""Strategies side by side: tasks solved by each, verdicts kept in a result log, figures by kind.
-
-Shares have Wilson intervals. A killed run continues from the log.
-"""
+"""Strategies side by side: verdicts on tasks in figures by kind. Shares have Wilson intervals."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
-from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.evaluation.result_log import ELSE, ResultLog
 from toolsrv_lab.evaluation.statistics import (
     Difference,
     Mean,
@@ -23,76 +17,9 @@ from toolsrv_lab.evaluation.statistics import (
     share,
     share_difference,
 )
-from toolsrv_lab.solving import FaultyCaller, Task, Verdict, check_tasks, solve_one
-from toolsrv_registry.api import Api
-from toolsrv_registry.errors import DataError, ToolsrvError
+from toolsrv_lab.solving import Task, Verdict
+from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.outcome import Usage
-from toolsrv_runtime.solve import SolveOptions, Solver
-
-
-class VerdictLog:
-    """Verdicts by strategy and task; ``path`` None keeps them in memory alone. Close it."""
-
-    def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
-        """Open or begin a book of an evaluation with ``settings`` (any JSON).
-
-        Raises:
-            UsageError: no file can be made there.
-            BusyError: another evaluation writes it.
-            DataError: it is no such file, or of an evaluation with other settings.
-        """
-        self.path = path
-        self._found: dict[tuple[str, str], Verdict] = {}
-        self._log = ResultLog(path, settings)
-        try:
-            for at, entry in enumerate(self._log, start=2):
-                verdict = verdict_of(entry, path, at)
-                self._found[str(entry.get("strategy")), verdict.id] = verdict
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def get(self, strategy: str, task_id: str) -> Verdict | None:
-        """Return the verdict, None where there is none yet."""
-        return self._found.get((strategy, task_id))
-
-    def of(self, strategy: str, task_ids: Iterable[str]) -> list[Verdict]:
-        """Return the verdicts that there are, in the order of the tasks."""
-        found = (self.get(strategy, task_id) for task_id in task_ids)
-        return [one for one in found if one is not None]
-
-    def add(self, strategy: str, verdict: Verdict) -> None:
-        """Keep a verdict; it is on the disk when this returns.
-
-        Raises:
-            DataError: it cannot be written.
-        """
-        self._log.add({"strategy": strategy, "verdict": verdict.model_dump(mode="json")})
-        self._found[strategy, verdict.id] = verdict
-
-    def close(self) -> None:
-        """Close the file and let others write it; idempotent."""
-        self._log.close()
-
-
-def verdict_of(entry: Mapping[str, Any], path: Path | None, line: int) -> Verdict:
-    """Return the verdict of a line. Raises DataError that names it where there is none."""
-    try:
-        return Verdict.model_validate(entry.get("verdict"))
-    except ValidationError as error:
-        raise DataError(
-            f"{path}, line {line}: not a verdict: {error.errors()[0]['msg']}", hint=ELSE
-        ) from None
-
 
 ALL = "all"
 
@@ -158,56 +85,6 @@ class Compared(BaseModel):
     second: str
     measure: str
     difference: Difference
-
-
-async def evaluate_strategies(
-    tasks: Sequence[Task],
-    strategies: Mapping[str, SolveOptions],
-    book: VerdictLog,
-    *,
-    solver: Solver,
-    caller: FaultyCaller,
-    apis: Mapping[str, Api],
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> None:
-    """Solve what the book lacks and write it there; ``caller`` is the one ``solver`` calls with.
-
-    Raises:
-        DataError: a task is not usable, or a solve failed; says what is kept and how to go on.
-    """
-    check_tasks(tasks, apis)
-    total, done = len(tasks) * len(strategies), 0
-    for at, task in enumerate(tasks):
-        for name, options in _turned(strategies, at):
-            if book.get(name, task.id) is None:
-                try:
-                    verdict = await solve_one(
-                        task, solver=solver, caller=caller, apis=apis, options=options
-                    )
-                except ToolsrvError as error:
-                    raise _stopped(error, task, name, book) from error
-                book.add(name, verdict)
-            done += 1
-            progress(done, total)
-
-
-def _turned(strategies: Mapping[str, SolveOptions], by: int) -> list[tuple[str, SolveOptions]]:
-    """Return the strategies with another one first each time."""
-    every = list(strategies.items())
-    by %= len(every)
-    return every[by:] + every[:by]
-
-
-def _stopped(error: ToolsrvError, task: Task, strategy: str, book: VerdictLog) -> DataError:
-    further = (
-        f"{len(book)} verdicts are kept in {book.path}; the same command goes on after them"
-        if book.path
-        else "with --out FILE an evaluation can go on where it stopped"
-    )
-    return DataError(
-        f"the evaluation stopped at task {task.id!r} with {strategy}: {error.message}",
-        hint=f"{error.hint}; {further}" if error.hint else further,
-    )
 
 
 def by_kind(verdicts: Sequence[Verdict]) -> dict[str, Summary]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolsrv_lab.execution import Backend, Codec, LocalPool, Pool, TaskFailedError, stateless
 from toolsrv_lab.instructions import replies
 from toolsrv_lab.instructions.prompts import Seed, drawn_seeds, grammar, prompt
 from toolsrv_lab.instructions.replies import mark
@@ -22,10 +24,13 @@ from toolsrv_lab.instructions.samples import KINDS, Deck, Kind, Sample
 from toolsrv_lab.instructions.writer import entry
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash, contents_hash
-from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.contract.models import Completion, Engine, Prompt, Sampling
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
+from toolsrv_runtime.agent.concurrency import run_in_thread
+from toolsrv_runtime.contract.models import Engine, Prompt, Sampling
 from toolsrv_runtime.errors import ContextError, ModelError
 from toolsrv_runtime.files import check_target, open_atomic_text
+from toolsrv_runtime.stop import Stop
 
 
 class WriterRun(BaseModel):
@@ -166,6 +171,38 @@ class Options(BaseModel):
     name: str = "instructions"
 
 
+class WriterReply(BaseModel):
+    """What an engine wrote to one prompt: ``apis`` of each tool were in it, 0 for no room."""
+
+    model_config = ConfigDict(frozen=True)
+
+    apis: int
+    text: str = ""
+    tokens: int = 0
+
+
+def writer_backend(
+    apis: Sequence[Api], engine: Engine, options: Options, template: str | None
+) -> Backend[int, WriterReply]:
+    """Return what asks an engine by the number of a prompt; ``template`` is its chat template."""
+    deck = Deck(apis, options.kinds)
+    samples = list(islice(deck.samples(options.rounds, options.seed), _total(deck, options)))
+
+    async def ask(at: int) -> WriterReply:
+        stop = Stop()
+        return await run_in_thread(
+            lambda: _reply(engine, samples[at], at, options, template, stop), stop
+        )
+
+    return stateless(ask)
+
+
+CODEC: Codec[int, WriterReply] = Codec(
+    str, int, WriterReply.model_dump_json, WriterReply.model_validate_json
+)
+"""Numbers of prompts and replies between processes."""
+
+
 def write_with_engine(
     apis: Sequence[Api],
     path: Path,
@@ -173,103 +210,145 @@ def write_with_engine(
     options: Options,
     *,
     template: str | None = None,
+    pool: Pool[int, WriterReply] | None = None,
     progress: Progress | None = None,
 ) -> WriterRun:
     """Ask an engine for instructions over ``apis`` and append them to ``path``; return the run.
 
     Goes on where an earlier run of the same settings stopped. ``template`` is the model's chat
-    template.
+    template. ``pool`` asks other engines of the same model instead; replies are written in the
+    order of the prompts, so that the file is the same.
 
     Raises:
         UsageError: there is nothing to sample, or ``path`` is not of such a run.
+        BusyError: another run writes ``path``.
         ContextError: the model has no room for the prompt.
         ModelError: the engine failed; what was written stays.
-        DataError: the file or its record cannot be read or written.
+        DataError: the file or its record cannot be read or written, or the pool has nobody.
     """
     if not apis:
         raise UsageError("there is no API to write instructions for", hint="toolsrv catalog list")
     deck = Deck(apis, options.kinds)
-    total = options.rounds * len(deck)
-    total = total if options.calls is None else min(total, options.calls)
     _check_room(engine, options, template)
-    run, seen = open_run(path, _settings(apis, engine, options))
-    run.total = total
-    samples = islice(deck.samples(options.rounds, options.seed), run.calls, total)
-    for at, sample in enumerate(samples, start=run.calls):
-        if progress is not None:
-            progress(at, total)
-        lines = list(_asked(engine, sample, at, options, template, run, seen, path))
-        run.calls = at + 1
-        append(path, run, lines)
-    if progress is not None:
-        progress(total, total)
+    with _locked(path):
+        run, seen = open_run(path, _settings(apis, engine, options))
+        run.total = _total(deck, options)
+        samples = islice(deck.samples(options.rounds, options.seed), run.calls, run.total)
+        written = _Writer(path, run, seen, samples, options, progress or (lambda *_: None))
+        pool = pool or LocalPool(writer_backend(apis, engine, options, template), 1)
+        asyncio.run(written.run(pool))
     return run
 
 
-def _asked(
-    engine: Engine,
-    sample: Sample,
-    at: int,
-    options: Options,
-    template: str | None,
-    run: WriterRun,
-    seen: set[str],
-    path: Path,
-) -> Iterator[str]:
-    """Yield the lines that one prompt brings."""
+def _total(deck: Deck, options: Options) -> int:
+    total = options.rounds * len(deck)
+    return total if options.calls is None else min(total, options.calls)
+
+
+def _locked(path: Path) -> HeldLock:
+    check_target(path)
+    try:
+        return lock_beside(record_path(path))
+    except BlockingIOError as error:
+        raise BusyError(
+            f"another run writes {path}", hint="wait for it, or name another file with --out"
+        ) from error
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror or error}", hint="name another file with --out"
+        ) from error
+
+
+class _Writer:
+    """Writes replies in the order of their prompts, whichever comes first."""
+
+    def __init__(
+        self,
+        path: Path,
+        run: WriterRun,
+        seen: set[str],
+        samples: Iterator[Sample],
+        options: Options,
+        progress: Progress,
+    ) -> None:
+        self._path = path
+        self._run = run
+        self._seen = seen
+        self._samples = samples
+        self._options = options
+        self._progress = progress
+        self._early: dict[int, WriterReply] = {}
+
+    async def run(self, pool: Pool[int, WriterReply]) -> None:
+        run = self._run
+        self._progress(run.calls, run.total)
+        try:
+            await pool.run(range(run.calls, run.total), self._keep)
+        except TaskFailedError as failed:
+            raise ModelError(
+                f"the engine failed at prompt {failed.task + 1} of {run.total}: "
+                f"{failed.error.message}; the {run.instructions} instructions in {self._path} stay",
+                hint="give the same command again: it goes on from there",
+            ) from failed.error
+
+    async def _keep(self, at: int, reply: WriterReply) -> None:
+        self._early[at] = reply
+        while (found := self._early.pop(self._run.calls, None)) is not None:
+            lines = list(self._lines(next(self._samples), found))
+            self._run.calls += 1
+            append(self._path, self._run, lines)
+            self._progress(self._run.calls, self._run.total)
+
+    def _lines(self, sample: Sample, reply: WriterReply) -> Iterator[str]:
+        """Yield the lines that one reply brings."""
+        run, options, at = self._run, self._options, self._run.calls
+        if not reply.apis:
+            run.leave_out(NO_ROOM)
+            return
+        sample = sample.cut(reply.apis)
+        shown = drawn_seeds(sample.kind, random.Random(f"{options.seed}/{at}"))
+        run.tokens += reply.tokens
+        found, fault = replies.items(reply.text)
+        for number, item in enumerate(found, start=1):
+            taken = (
+                replies.judge(item, sample, shown) if number <= options.tasks else replies.TOO_MANY
+            )
+            if not isinstance(taken, str) and replies.mark(taken.text) in self._seen:
+                taken = replies.REPEATED
+            if isinstance(taken, str):
+                run.leave_out(taken)
+                continue
+            self._seen.add(replies.mark(taken.text))
+            key = f"{options.name}/{at + 1}/{number}"
+            line = entry(key, taken.text, options.name, taken.apis, sample=sample)
+            yield json.dumps(line, ensure_ascii=False) + "\n"
+        if fault:
+            run.leave_out(fault)
+
+
+def _reply(
+    engine: Engine, sample: Sample, at: int, options: Options, template: str | None, stop: Stop
+) -> WriterReply:
     rng = random.Random(f"{options.seed}/{at}")
     shown = drawn_seeds(sample.kind, rng)
     fitted = _fitted(engine, sample, shown, options.tasks, template)
     if fitted is None:
-        run.leave_out(NO_ROOM)
-        return
-    asked, sample = fitted
-    reply = _reply(engine, asked, sample, rng.randrange(2**31), options, run, path)
-    run.tokens += len(reply.tokens)
-    found, fault = replies.items(reply.text)
-    for number, item in enumerate(found, start=1):
-        taken = replies.judge(item, sample, shown) if number <= options.tasks else replies.TOO_MANY
-        if not isinstance(taken, str) and replies.mark(taken.text) in seen:
-            taken = replies.REPEATED
-        if isinstance(taken, str):
-            run.leave_out(taken)
-            continue
-        seen.add(replies.mark(taken.text))
-        key = f"{options.name}/{at + 1}/{number}"
-        line = entry(key, taken.text, options.name, taken.apis, sample=sample)
-        yield json.dumps(line, ensure_ascii=False) + "\n"
-    if fault:
-        run.leave_out(fault)
-
-
-def _reply(
-    engine: Engine,
-    asked: Prompt,
-    sample: Sample,
-    seed: int,
-    options: Options,
-    run: WriterRun,
-    path: Path,
-) -> Completion:
-    try:
-        return engine.generate(
-            asked,
-            grammar=grammar(sample, options.tasks),
-            max_tokens=_REPLY_TOKENS * options.tasks,
-            sampling=Sampling(options.temperature, options.top_p, seed),
-        )
-    except ModelError as error:
-        raise ModelError(
-            f"the engine failed at prompt {run.calls + 1} of {run.total}: {error.message};"
-            f" the {run.instructions} instructions in {path} stay",
-            hint="give the same command again: it goes on from there",
-        ) from error
+        return WriterReply(apis=0)
+    asked, most = fitted
+    reply = engine.generate(
+        asked,
+        grammar=grammar(sample.cut(most), options.tasks),
+        max_tokens=_REPLY_TOKENS * options.tasks,
+        sampling=Sampling(options.temperature, options.top_p, rng.randrange(2**31)),
+        stop=stop,
+    )
+    return WriterReply(apis=most, text=reply.text, tokens=len(reply.tokens))
 
 
 def _fitted(
     engine: Engine, sample: Sample, shown: Sequence[Seed], tasks: int, template: str | None
-) -> tuple[Prompt, Sample] | None:
-    """Return the fullest prompt that leaves room for the tasks, and the APIs that are in it."""
+) -> tuple[Prompt, int] | None:
+    """Return the fullest prompt that leaves room for the tasks, and its most APIs of each tool."""
     room = engine.context - tasks * TASK_TOKENS
     tokens = engine.special_tokens
     for most in _CUTS:
@@ -277,7 +356,7 @@ def _fitted(
         for limit in _LIMITS:
             asked = prompt(part, shown, tasks=tasks, limit=limit, template=template, tokens=tokens)
             if engine.count(asked) <= room:
-                return asked, part
+                return asked, most
     return None
 
 

@@ -96,6 +96,10 @@ class World:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the caller and its event loop; not from a thread whose loop runs."""
         self._loop.run_until_complete(self._caller.aclose())
         self._loop.close()
 

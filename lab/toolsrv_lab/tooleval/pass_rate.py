@@ -6,18 +6,18 @@ log. A judge that needs no votes is asked once.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.evaluation.statistics import Share, share
+from toolsrv_lab.execution import LocalPool, TaskFailedError, stateless
 from toolsrv_lab.tooleval.answer_sets import AnswerSet, Judged
 from toolsrv_lab.tooleval.judge import Judge
 from toolsrv_lab.tooleval.verdicts import (
@@ -153,26 +153,22 @@ def in_parallel(
 ) -> list[R]:
     """Return what ``make`` makes of each item, in order; after a first error nothing is begun.
 
-    ``progress`` is called after each, by one thread at a time.
+    ``make`` is called by ``jobs`` threads, ``progress`` after each by this one.
     """
-    lock = threading.Lock()
+    found: dict[int, R] = {}
 
-    def one(item: T) -> R:
-        made = make(item)
-        with lock:
-            progress()
-        return made
+    async def one(at: int) -> R:
+        return await asyncio.to_thread(make, items[at])
 
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="judge")
+    async def keep(at: int, made: R) -> None:
+        found[at] = made
+        progress()
+
     try:
-        futures = [pool.submit(one, item) for item in items]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        for each in futures:
-            if each.done():
-                each.result()
-        return [each.result() for each in futures]
-    finally:
-        pool.shutdown(cancel_futures=True)  # after an interruption too
+        asyncio.run(LocalPool(stateless(one), jobs).run(range(len(items)), keep))
+    except TaskFailedError as failed:
+        raise failed.error from None
+    return [found[at] for at in range(len(items))]
 
 
 def figures(

@@ -5,28 +5,30 @@ The work is done by ``toolsrv_lab.annotation``.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.laboratory.scale import Scale, scale_options
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
     from toolsrv_lab.annotation.annotators import Annotator
     from toolsrv_lab.annotation.assignments import Assignment
-    from toolsrv_lab.annotation.pipeline import Report, Workplace
-    from toolsrv_lab.execution import Cluster
+    from toolsrv_lab.annotation.pipeline import Report
+    from toolsrv_lab.execution import Backend
+    from toolsrv_runtime.toolbench.answer_files import Answer
 
 _COUNT = 100
 _OFFERED, _WORKERS = 9, 4
@@ -61,16 +63,8 @@ _NOTE_SECONDS = 20.0
 @click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered in a task.")
 @click.option("--max-seconds", type=float, help="Time for one task.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
-@click.option("--workers", type=click.IntRange(1, 256),
-              help="Tasks under way at once. A model of this machine takes one; servers take as many "
-              "as they batch. [default: 4, with an engine 1]")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
-@click.option("--ray", "address", metavar="ADDRESS",
-              help="Work on a Ray cluster (HOST:PORT, or auto) with --workers actors.")  # fmt: skip
-@click.option("--cpus", type=click.FloatRange(0, 64, min_open=True), default=1.0, show_default=True,
-              help="CPUs that each actor of the cluster asks for; less where servers do the work.")  # fmt: skip
-@click.option("--gpus", type=click.FloatRange(0), default=0.0, show_default=True,
-              help="GPUs that each actor of the cluster asks for.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def annotate(
@@ -83,10 +77,7 @@ def annotate(
     errands: bool,
     teacher: str,
     mistakes: float,
-    workers: int | None,
-    address: str | None,
-    cpus: float,
-    gpus: float,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -101,37 +92,18 @@ def annotate(
     if teacher == "oracle" and flags["model"]:
         raise UsageError("the oracle asks no model", hint="add --teacher engine")
     bench = session.workbench(**flags)
-    if teacher == "engine" and (workers or 1) > 1 and address is None:
-        _check_servers(bench.settings)
-    if address is not None:
-        from toolsrv_lab.execution import Cluster, load_ray
-
-        load_ray()
-        cluster = Cluster(address, workers or _WORKERS, cpus=cpus, gpus=gpus)
-    else:
-        cluster = None
-    work = _Work(bench, teacher, mistakes, catalogs, cluster)
+    scale.check(bench.settings if teacher == "engine" else None)
+    work = _Work(bench, teacher, mistakes, catalogs)
     path = tasks.expanduser() if tasks else None
     limit = count or (None if tasks or errands else _COUNT)
     settings = {"teacher": teacher, "source": _source(path, errands=errands)}
     settings |= {name: flags[name] for name in ("width", "depth", "candidates", "seed")}
     assignments = work.tasks(path, flags["seed"], errands=errands)
-    report = work.run(assignments, limit, out.expanduser(), workers, settings)
+    report = work.run(assignments, limit, out.expanduser(), scale, settings)
     if as_json:
         emit_json({"folder": str(out)} | settings | report.model_dump(mode="json"))
         return
     _show_annotation(report, out, flags["seed"])
-
-
-def _check_servers(settings: Settings) -> None:
-    """Raise UsageError where the model is of this machine and several tasks are to be under way."""
-    from toolsrv_runtime.models.openai import is_url
-
-    if not is_url(str(settings.model or "")):
-        raise UsageError(
-            "a model of this machine serves one task at a time",
-            hint="leave --workers out, or name servers: --model http://host:8000/v1,…",
-        )
 
 
 def _source(path: Path | None, *, errands: bool) -> str:
@@ -146,30 +118,14 @@ def _source(path: Path | None, *, errands: bool) -> str:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenPlace:
-    """Opens the place of an annotation in a worker of a cluster, from what its command was given."""
-
-    settings: dict[str, Any]
-    run: Mapping[str, Any]
-    teacher: str
-    mistakes: float
-    catalogs: tuple[str, ...]
-
-    def __call__(self) -> Workplace:
-        from toolsrv.settings import load
-        from toolsrv.workbench import Workbench
-
-        bench = Workbench(load(self.settings).settings, self.run)
-        return _place(bench, self.teacher, self.mistakes, self.catalogs)
-
-
-def _place(bench: Workbench, teacher: str, mistakes: float, catalogs: tuple[str, ...]) -> Workplace:
+def _backend(
+    teacher: str, mistakes: float, catalogs: tuple[str, ...], bench: Workbench
+) -> Backend[Assignment, Answer]:
     from toolsrv_lab.annotation.pipeline import Workplace, catalog_names, usable_apis
 
     names = catalog_names(bench.registry(), catalogs)
     apis = usable_apis(bench.registry(), names)
-    return Workplace(_annotator(bench, teacher, mistakes), bench.searchable(), names, apis)
+    return Workplace(_annotator(bench, teacher, mistakes), bench.searchable(), names, apis).open
 
 
 def _annotator(bench: Workbench, teacher: str, mistakes: float) -> Annotator:
@@ -195,14 +151,12 @@ class _Work:
         teacher: str,
         mistakes: float,
         catalogs: tuple[str, ...],
-        cluster: Cluster | None,
     ) -> None:
         from toolsrv_lab.annotation.pipeline import catalog_names, usable_apis
 
         self._bench = bench
         self._teacher = teacher
         self._mistakes = mistakes
-        self._cluster = cluster
         self._catalogs = catalog_names(bench.registry(), catalogs)
         self._apis = usable_apis(bench.registry(), self._catalogs)
         self._told = time.monotonic()
@@ -222,14 +176,14 @@ class _Work:
         tasks: Iterator[Assignment],
         count: int | None,
         out: Path,
-        workers: int | None,
+        scale: Scale,
         settings: Mapping[str, Any],
     ) -> Report:
         """Solve what the folder lacks."""
         from toolsrv_lab.annotation.pipeline import (
+            CODEC,
             AnswerFolder,
-            annotate_on,
-            annotate_registry,
+            annotate,
             fitting_assignments,
         )
 
@@ -242,31 +196,18 @@ class _Work:
             Bar("annotating", "tasks") as bar,
             interruptible(),
         ):
-            kept: dict[str, Any] = {
-                "left_out": left_out,
-                "progress": lambda report: self._progress(bar, report),
-            }
-            registry = self._bench.searchable()  # its index is built before workers read it
+            self._bench.searchable()  # its index is built before workers read it
+            backend = partial(_backend, self._teacher, self._mistakes, tuple(self._catalogs))
+            oracle = self._teacher == "oracle"
+            pool = scale.pool(self._bench, backend, CODEC, default=_WORKERS if oracle else 1)
+            show = partial(self._progress, bar)
             try:
-                if self._cluster is not None:
-                    return annotate_on(
-                        self._cluster, self._opening(), annotator.name, taken, folder, **kept
-                    )
-                return annotate_registry(
-                    registry, self._catalogs, self._apis, taken, folder, annotator,
-                    workers=workers or (_WORKERS if self._teacher == "oracle" else 1), **kept,
-                )  # fmt: skip
+                return asyncio.run(
+                    annotate(taken, folder, annotator.name, pool, left_out=left_out, progress=show)
+                )
             except KeyboardInterrupt:
                 note(f"what is done stays in {out}; the same command goes on after it")
                 raise
-
-    def _opening(self) -> _OpenPlace:
-        """Return what opens the same place in a worker: all settings but the defaults."""
-        settings = self._bench.settings
-        given = settings.model_dump(mode="json", exclude_defaults=True)
-        given["data_dir"] = str(settings.data_dir.absolute())
-        run = self._bench.run
-        return _OpenPlace(given, run, self._teacher, self._mistakes, tuple(self._catalogs))
 
     def _progress(self, bar: Bar, report: Report) -> None:
         bar.show(report.done, report.tasks)

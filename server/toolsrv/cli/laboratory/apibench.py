@@ -6,13 +6,15 @@ The work is done by ``toolsrv_lab.evaluation.apibench``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import HERE, Scale, scale_options, solve_cells
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.apibench import PickFigures, PickResult
     from toolsrv_lab.evaluation.apibench_calls import Domain
     from toolsrv_lab.evaluation.apibench_data import Corpus, Question
-    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, Solver
+    from toolsrv_lab.execution import Slots
 
 FOLDER = "apibench"
 """Where the data lie in the data folder, unless ``--data`` says otherwise."""
@@ -54,6 +57,7 @@ FOLDER = "apibench"
 @evaluation.bench_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_apibench(
@@ -66,6 +70,7 @@ def eval_apibench(
     path: Path | None,
     limit: int | None,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -75,7 +80,7 @@ def eval_apibench(
     retriever finds. A call that matches no API of the corpus is a hallucination; one that matches
     an API for the question's domain is right. Nothing is executed.
     """
-    from toolsrv_lab.evaluation.apibench import MAX_TOKENS, PickResult
+    from toolsrv_lab.evaluation.apibench import PickResult
     from toolsrv_lab.evaluation.apibench_data import (
         corpus_file,
         questions_file,
@@ -93,29 +98,24 @@ def eval_apibench(
     path = path.expanduser() if path else questions_file(place, domain)
     every = read_questions(path, corpus)
     bench = session.workbench(**flags)
+    scale.check(bench.settings)
     questions = draw(every, limit, seed=bench.options().seed, key=lambda one: one.id)
     name, identity = evaluation.identity(bench.settings)
     cells = {kind: Cell(name, identity, kind) for kind in kinds}
-    settings = {
-        "domain": domain,
-        "corpus": evaluation.file_hash(corpus_path),
-        "questions": evaluation.file_hash(path),
-        "documents": documents,
-        "max_tokens": MAX_TOKENS,
-    }
+    settings = log_settings(domain, corpus_path, path, documents)
     folder = evaluation.out_folder(out)
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, PickResult)
         try:
-            _ask(bench, questions, cells, corpus, kept, documents)
+            ask(bench, questions, cells, corpus, kept, documents, scale)
         except KeyboardInterrupt:
             note(log.kept())
             raise
         except DataError:
             if len(log) and not as_json:
-                _show(domain, name, _figures(cells, questions, kept))
+                _show(domain, name, figures_of(cells, questions, kept))
             raise
-        found = _figures(cells, questions, kept)
+        found = figures_of(cells, questions, kept)
     document = {
         "model": name,
         "settings": settings,
@@ -131,6 +131,19 @@ def eval_apibench(
         _show(domain, name, found)
 
 
+def log_settings(domain: Domain, corpus: Path, questions: Path, documents: int) -> dict[str, Any]:
+    """Return what results depend on besides model and retriever."""
+    from toolsrv_lab.evaluation.apibench import MAX_TOKENS
+
+    return {
+        "domain": domain,
+        "corpus": evaluation.file_hash(corpus),
+        "questions": evaluation.file_hash(questions),
+        "documents": documents,
+        "max_tokens": MAX_TOKENS,
+    }
+
+
 def _kinds(given: Sequence[str]) -> list[Any]:
     from toolsrv_lab.evaluation.apibench_retrieval import KINDS
 
@@ -141,34 +154,60 @@ def _kinds(given: Sequence[str]) -> list[Any]:
     return found
 
 
-def _ask(
+def ask(
     bench: Workbench,
     questions: Sequence[Question],
     cells: Mapping[Any, Cell],
     corpus: Corpus,
     log: CellLog[PickResult],
     documents: int,
+    scale: Scale = HERE,
 ) -> None:
-    """Ask what the log lacks; what it has opens no model and builds no index."""
-    from toolsrv_lab.evaluation.apibench import run_picks
+    """Ask what the log lacks; what it has opens no model and builds no index.
+
+    Raises:
+        UsageError: the bench's model is no chat model.
+        DataError: it failed; says what is kept.
+    """
+    named = {one.id: one for one in questions}
+    kinds = {cell: kind for kind, cell in cells.items()}
+    solver = partial(_solver, corpus, documents, tuple(cells))
+    with evaluation.Progress("asking", len(named) * len(cells)) as progress:
+        solve_cells(bench, scale, named, kinds, log, solver, progress=progress.step)
+
+
+def _solver(
+    corpus: Corpus, documents: int, kinds: Sequence[Any], bench: Workbench
+) -> Solver[Question, Any, PickResult]:
+    """Return what picks APIs with the model of a bench; the setting of a cell is its retriever."""
+    from toolsrv_lab.evaluation.apibench import pick
     from toolsrv_lab.evaluation.apibench_retrieval import retriever
+    from toolsrv_lab.evaluation.cells import in_thread
 
-    if all(log.get(cell, one.id) for cell in cells.values() for one in questions):
-        return
     model = evaluation.chat_model_of(bench)
-    with contextlib.ExitStack() as stack:
-        retrieve = {
-            cell: stack.enter_context(retriever(kind, corpus, documents))
-            for kind, cell in cells.items()
-        }
-        progress = stack.enter_context(evaluation.Progress("asking", len(questions) * len(cells)))
-        stop = stack.enter_context(evaluation.stop_on_interrupt())
-        run_picks(model, questions, retrieve, corpus, log, stop=stop, progress=progress.step)
+
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[Slots[tuple[Question, Any], PickResult]]:
+        with contextlib.ExitStack() as stack:
+            retrieve = {
+                kind: stack.enter_context(retriever(kind, corpus, documents)) for kind in kinds
+            }
+
+            async def ask(item: tuple[Question, Any]) -> PickResult:
+                question, kind = item
+                return await in_thread(
+                    lambda stop: pick(model, question, retrieve[kind](question), corpus, stop=stop)
+                )
+
+            yield lambda: contextlib.nullcontext(ask)
+
+    return opened
 
 
-def _figures(
+def figures_of(
     cells: Mapping[Any, Cell], questions: Sequence[Question], log: CellLog[PickResult]
 ) -> dict[str, PickFigures]:
+    """Return the figures of each retriever that the log has results of."""
     from toolsrv_lab.evaluation.apibench import figures
 
     ids = [one.id for one in questions]

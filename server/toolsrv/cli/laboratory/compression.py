@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, pluralize, table
 from toolsrv.cli.session import Session, pass_session
-from toolsrv_registry.errors import DataError, ToolsrvError
+from toolsrv_registry.errors import DataError
 
 if TYPE_CHECKING:
-    from toolsrv_lab.evaluation.compression import KeyFigures
+    from toolsrv.workbench import Workbench
+    from toolsrv_lab.evaluation.cells import Solver
+    from toolsrv_lab.evaluation.compression import KeyFigures, KeyResult, Pair
     from toolsrv_registry.api import Api
     from toolsrv_registry.storage.store import Store
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results and report here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_compress(
@@ -43,6 +47,7 @@ def eval_compress(
     queries: tuple[Path, ...],
     limit: int | None,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -58,7 +63,6 @@ def eval_compress(
         figures,
         read_examples,
         read_pairs,
-        run_choices,
     )
     from toolsrv_lab.evaluation.result_log import ResultLog
     from toolsrv_lab.evaluation.statistics import draw
@@ -66,6 +70,7 @@ def eval_compress(
 
     files = [path.expanduser() for path in queries]
     bench = session.workbench(**flags)
+    scale.check(bench.settings)
     store = bench.registry().store
     found = {place: one for path in files for place, one in read_examples(path).items()}
     every, left_out = read_pairs(found, lambda place: _published(store, place))
@@ -83,22 +88,14 @@ def eval_compress(
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, KeyResult)
         ids = [one.api.id for one in pairs]
-        wanted = pairs if len(kept.of(cell, ids)) < len(pairs) else []
-        model = evaluation.chat_model_of(bench) if wanted else None
         try:
-            if model is not None:
-                with (
-                    evaluation.Progress("choosing keys", len(wanted)) as progress,
-                    evaluation.stop_on_interrupt() as stop,
-                ):
-                    run_choices(
-                        model, wanted, cell, kept, seed=seed, stop=stop, progress=progress.step
-                    )
+            with evaluation.Progress("choosing keys", len(pairs)) as progress:
+                solve_cells(
+                    bench, scale, {one.api.id: one for one in pairs}, {cell: seed}, kept,
+                    _solver, progress=progress.step,
+                )  # fmt: skip
         except KeyboardInterrupt:
             note(log.kept())
-            raise
-        except ToolsrvError as error:
-            error.hint = f"{error.hint}; {log.kept()}".lstrip("; ")
             raise
         results = kept.of(cell, ids)
     groups = {"all": results, "some left out": [one for one in results if one.published < one.keys]}
@@ -122,6 +119,21 @@ def _published(store: Store, place: str) -> tuple[Api, Any] | None:
     """Return an API and the schema of its source, whatever a model made here."""
     api = store.get_many([place]).get(place)
     return None if api is None else (api, store.response_schemas.of_source(place))
+
+
+def _solver(bench: Workbench) -> Solver[Pair, int, KeyResult]:
+    """Return what chooses keys with the model of a bench; the setting of a cell is the seed."""
+    from toolsrv_lab.evaluation.cells import in_thread
+    from toolsrv_lab.evaluation.compression import choose
+    from toolsrv_lab.execution import stateless
+
+    model = evaluation.chat_model_of(bench)
+
+    async def solve(item: tuple[Pair, int]) -> KeyResult:
+        pair, seed = item
+        return await in_thread(lambda stop: choose(model, pair, seed=seed, stop=stop))
+
+    return stateless(solve)
 
 
 def _show(name: str, told: Mapping[str, KeyFigures], left_out: Mapping[str, int]) -> None:

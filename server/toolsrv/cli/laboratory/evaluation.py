@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.strategies import Compared, SolvedFigures, Summary
     from toolsrv_lab.evaluation.toolbench_queries import QueryFigures
     from toolsrv_lab.solving import FaultyCaller
+    from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
     from toolsrv_runtime.contract.models import ChatModel
+    from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import Solver
     from toolsrv_runtime.stop import Stop
+    from toolsrv_runtime.toolbench.answer_files import Answer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,6 +118,33 @@ def solver_on(bench: Workbench, caller: FaultyCaller, registry: Registry | None 
         prompts=bench.prompts() if profile.format == "toolllama" else None,
         fidelity=bench.fidelity(),
     )
+
+
+def answer_of_solve(bench: Workbench, apis: Mapping[str, Api], outcome: Outcome) -> Answer:
+    """Return the answer file of a solve on the bench's model, of ``apis`` by id."""
+    from toolsrv_registry.functions import FunctionList
+    from toolsrv_runtime.toolbench.answer_writer import answer_of
+
+    literal = outcome.format.startswith("toolllama")  # as that model saw them
+    offered = FunctionList([apis[one] for one in outcome.candidates], literal=literal)
+    prompts = bench.prompts()
+    return answer_of(
+        outcome,
+        offered.to_json(finish=prompts.finish),
+        tools=offered.tool_list_block(),
+        words=prompts.words,
+        faithful=bench.is_faithful,
+    )
+
+
+def write_answer_file(place: Path, query_id: str, method: str, answer: Answer) -> None:
+    """Write ``ID_METHOD.json`` into a folder, which pass-rate and win-rate read."""
+    from toolsrv_registry.file_names import portable_name
+    from toolsrv_runtime.toolbench.answer_writer import write_answer
+
+    out_folder(place)
+    number = portable_name(query_id.replace("/", "-").replace("_", "-"))
+    write_answer(place / f"{number}_{method}.json", answer)
 
 
 def out_folder(out: Path | None) -> Path | None:

@@ -7,6 +7,7 @@ first call of a task. The work is done by ``toolsrv_lab.evaluation``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import click
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import share_cell
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -23,8 +25,9 @@ from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.bfcl import CategoryFigures, Mode
+    from toolsrv_lab.evaluation.bfcl import CaseResult, CategoryFigures, Mode
     from toolsrv_lab.evaluation.bfcl_data import Case
+    from toolsrv_lab.evaluation.cells import Solver
     from toolsrv_lab.evaluation.first_calls import Choice, ChoiceFigures, ChoiceRequest
     from toolsrv_lab.evaluation.statistics import Difference
 
@@ -47,6 +50,7 @@ Figures = Mapping[str, Mapping[str, "CategoryFigures"]]
 @evaluation.bench_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_bfcl(
@@ -57,6 +61,7 @@ def eval_bfcl(
     free: bool,
     package: Path | None,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -65,36 +70,43 @@ def eval_bfcl(
     The reply is held to calls of the case's functions, or of one that says that none fits. Nothing
     is called.
     """
-    from toolsrv_lab.evaluation.bfcl import MAX_TOKENS, BfclRun, official
+    from toolsrv_lab.evaluation.bfcl import MAX_TOKENS, CaseResult, figures, official
     from toolsrv_lab.evaluation.bfcl_data import open_package
+    from toolsrv_lab.evaluation.cells import Cell, CellLog
     from toolsrv_lab.evaluation.result_log import ResultLog
     from toolsrv_lab.evaluation.statistics import draw
 
-    bfcl = open_package(package.expanduser() if package else None)
+    package = package.expanduser().absolute() if package else None
+    bfcl = open_package(package)
     bench = session.workbench(**flags)
+    scale.check(bench.settings)
     seed = bench.options().seed
     drawn = [
         draw(bfcl.cases(name), limit, seed=seed, key=lambda one: one.id)
         for name in evaluation.listed(categories)
     ]
-    cases = [case for group in drawn for case in group]
+    cases = _in_turn(drawn)
     modes: tuple[Mode, ...] = ("held", "free") if free else ("held",)
     name, identity = evaluation.identity(bench.settings)
+    cells = {Cell(name, identity, mode): mode for mode in modes}
     folder = evaluation.out_folder(out)
     settings = {"bfcl": bfcl.version, "max_tokens": MAX_TOKENS}
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
-        run = BfclRun(log, identity)
+        kept = CellLog(log, CaseResult)
         try:
-            if run.lacks(cases, modes):
-                _ask(bench, run, _in_turn(drawn), modes, bfcl)
+            with evaluation.Progress("asking", len(cases) * len(modes)) as progress:
+                solve_cells(
+                    bench, scale, {one.id: one for one in cases}, cells, kept,
+                    partial(_solver, package, modes), progress=progress.step,
+                )  # fmt: skip
         except KeyboardInterrupt:
             note(log.kept())
             raise
         except DataError:
             if len(log) and not as_json:
-                _show_bfcl(name, run.figures(cases, modes), official(name))
+                _show_bfcl(name, figures(kept, cells, cases), official(name))
             raise
-        found = run.figures(cases, modes)
+        found = figures(kept, cells, cases)
     document = _document(name, settings, found, cases)
     evaluation.write_report(folder, document)
     shares = {mode: {k: v.right for k, v in of.items()} for mode, of in found.items()}
@@ -110,15 +122,23 @@ def _in_turn(groups: Sequence[Sequence[Case]]) -> list[Case]:
     return [case for row in zip_longest(*groups) for case in row if case is not None]
 
 
-def _ask(
-    bench: Workbench, run: Any, cases: Sequence[Case], modes: Sequence[Mode], bfcl: Any
-) -> None:
+def _solver(
+    package: Path | None, modes: Sequence[Mode], bench: Workbench
+) -> Solver[Case, Mode, CaseResult]:
+    """Return what asks the model of a bench; the setting of a cell is its mode."""
+    from toolsrv_lab.evaluation.bfcl import ask
+    from toolsrv_lab.evaluation.bfcl_data import open_package
+    from toolsrv_lab.evaluation.cells import in_thread
+    from toolsrv_lab.execution import stateless
+
+    bfcl = open_package(package)
     models = {mode: evaluation.chat_model_of(bench, free=mode == "free") for mode in modes}
-    with (
-        evaluation.Progress("asking", len(cases) * len(modes)) as progress,
-        evaluation.stop_on_interrupt() as stop,
-    ):
-        run.run(models, cases, bfcl, stop=stop, progress=progress.step)
+
+    async def solve(item: tuple[Case, Mode]) -> CaseResult:
+        case, mode = item
+        return await in_thread(lambda stop: ask(models[mode], case, mode, bfcl, stop=stop))
+
+    return stateless(solve)
 
 
 def _document(

@@ -6,18 +6,24 @@ The work is done by ``toolsrv_lab.instructions``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.laboratory.scale import Scale, scale_options
 from toolsrv.cli.options import example, json_option, threads_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
-from toolsrv_registry.errors import UsageError
+from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_lab.execution import Backend
+    from toolsrv_lab.instructions.engine_writer import Options, WriterReply
     from toolsrv_lab.instructions.report import Comparison, Figures
     from toolsrv_lab.instructions.samples import Kind
     from toolsrv_registry.api import Api
@@ -62,6 +68,7 @@ _NAME = 18  # characters of a file's name in the table
 @click.option("--temperature", type=click.FloatRange(0, 5),
               help=f"With --engine: of the sampling. [default: {_TEMPERATURE}]")  # fmt: skip
 @threads_option
+@scale_options
 @json_option
 @pass_session
 def instructions(
@@ -80,18 +87,16 @@ def instructions(
     tasks: int | None,
     temperature: float | None,
     threads: int | None,
+    scale: Scale,
     as_json: bool,
 ) -> None:
     """Write tasks in a person's words over the enabled catalogs, no model needed.
 
     With --engine a model writes them, from the documents of sampled APIs and three examples.
     """
-    from toolsrv_lab.instructions.errands import written as needs_of
-    from toolsrv_lab.instructions.writer import is_held_out
-
-    apis = session.workbench().registry().store.apis(catalog=catalog)
-    apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
-    apis = [api for api in apis if not written or api.id in needs_of()]
+    chosen = _Chosen(catalog, hold_out, held_out, written)
+    bench = session.workbench()
+    apis = chosen.apis(bench)
     name = "held out" if held_out else "instructions"
     told: dict[str, Any]
     if whole:
@@ -104,12 +109,23 @@ def instructions(
 
         told = {"instructions": write_requests({api.id: api for api in apis}, out)}
     elif engine is not None:
-        told = _asked(
-            threads, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
+        from toolsrv_lab.instructions.engine_writer import Options
+        from toolsrv_lab.instructions.samples import KINDS
+
+        options = Options(
+            kinds=kinds or KINDS,
+            rounds=rounds or 1,
+            calls=calls,
+            tasks=tasks or _TASKS,
+            temperature=_TEMPERATURE if temperature is None else temperature,
+            seed=seed,
+            name=name,
         )
-    elif any(one is not None for one in (calls, tasks, temperature)):
+        scale.check(bench.settings.model_copy(update={"model": engine}))
+        told = _asked(bench, scale, chosen, apis, out, engine.absolute(), threads, options)
+    elif any(one is not None for one in (calls, tasks, temperature, scale.workers, scale.address)):
         raise UsageError(
-            "--calls, --tasks and --temperature are of a model that writes",
+            "--calls, --tasks, --temperature, --workers and --ray are of a model that writes",
             hint="name it with --engine, or leave them out",
         )
     else:
@@ -146,41 +162,82 @@ def _composed(
     return {"instructions": total}
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which APIs instructions are written for."""
+
+    catalog: str | None
+    hold_out: float
+    held_out: bool
+    written: bool
+
+    def apis(self, bench: Workbench) -> list[Api]:
+        from toolsrv_lab.instructions.errands import written
+        from toolsrv_lab.instructions.writer import is_held_out
+
+        apis = bench.registry().store.apis(catalog=self.catalog)
+        apis = [api for api in apis if is_held_out(api, self.hold_out) == self.held_out]
+        return [api for api in apis if not self.written or api.id in written()]
+
+
 def _asked(
-    threads: int | None,
+    bench: Workbench,
+    scale: Scale,
+    chosen: _Chosen,
     apis: Sequence[Api],
     out: Path,
     model: Path,
-    kinds: tuple[Kind, ...],
-    rounds: int | None,
-    calls: int | None,
-    tasks: int | None,
-    temperature: float | None,
-    seed: int,
-    name: str,
+    threads: int | None,
+    options: Options,
 ) -> dict[str, Any]:
-    from toolsrv_lab.instructions.engine_writer import Options, write_with_engine
-    from toolsrv_lab.instructions.samples import KINDS
+    from toolsrv_lab.instructions.engine_writer import CODEC, write_with_engine
     from toolsrv_runtime.gguf_models import load_engine
 
-    options = Options(
-        kinds=kinds or KINDS,
-        rounds=rounds or 1,
-        calls=calls,
-        tasks=tasks or _TASKS,
-        temperature=_TEMPERATURE if temperature is None else temperature,
-        seed=seed,
-        name=name,
-    )
     engine, profile = load_engine(model, threads=threads)
+    backend = partial(_backend, chosen, _digest(apis), model, threads, options)
+    pool = scale.pool(bench, backend, CODEC) if scale.address is not None else None
     try:
         with Bar("asking", "prompts") as bar, interruptible():
             run = write_with_engine(
-                apis, out, engine, options, template=profile.chat_template, progress=bar.show
+                apis,
+                out,
+                engine,
+                options,
+                template=profile.chat_template,
+                pool=pool,
+                progress=bar.show,
             )
     finally:
         engine.close()
     return run.model_dump(mode="json")
+
+
+def _backend(
+    chosen: _Chosen,
+    digest: str,
+    model: Path,
+    threads: int | None,
+    options: Options,
+    bench: Workbench,
+) -> Backend[int, WriterReply]:
+    """Return what asks the model in an actor of a cluster."""
+    from toolsrv_lab.instructions.engine_writer import writer_backend
+    from toolsrv_runtime.gguf_models import load_engine
+
+    apis = chosen.apis(bench)
+    if _digest(apis) != digest:
+        raise DataError(
+            f"a worker of the cluster has other catalogs in {bench.settings.data_dir}",
+            hint="let every node read the same data folder",
+        )
+    engine, profile = load_engine(model, threads=threads)
+    return writer_backend(apis, engine, options, profile.chat_template)
+
+
+def _digest(apis: Sequence[Api]) -> str:
+    from toolsrv_registry.documents import content_hash, contents_hash
+
+    return contents_hash(content_hash(api) for api in apis)
 
 
 @click.command(

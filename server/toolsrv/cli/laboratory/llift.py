@@ -5,14 +5,15 @@ The work is done by ``toolsrv_lab.evaluation.llift``.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -20,7 +21,7 @@ from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, Solver
     from toolsrv_lab.evaluation.llift import LliftFigures, LliftResult
     from toolsrv_lab.evaluation.llift_cases import Case
     from toolsrv_runtime.solve import SolveOptions
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
               help="Count a solve that a fault of the engine ended as undecided, and go on.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_llift(
@@ -67,6 +69,7 @@ def eval_llift(
     limit: int | None,
     keep_going: bool,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -84,6 +87,8 @@ def eval_llift(
     every = shipped_cases() if path is None else read_cases(path.expanduser())
     rows = llift.rows(evaluation.listed(elements))
     benches = [session.workbench(model=name, **flags) for name in evaluation.listed(models)]
+    for bench in benches:
+        scale.check(bench.settings)
     cells = [_cells(bench, strategy, rows, given) for bench in benches]
     if len({cell.identity for one in cells for cell in one}) < len(benches):
         raise UsageError("--models names a model twice", hint="name each once")
@@ -105,7 +110,11 @@ def eval_llift(
             total = len(tasks) * sum(len(one) for one in cells)
             with evaluation.Progress("solving", total) as progress:
                 for bench, one in zip(benches, cells, strict=True):
-                    asyncio.run(_run(bench, one, tasks, kept, temperature, keep_going, progress))
+                    solve_cells(
+                        bench, scale, tasks, one, kept, partial(_solver, temperature),
+                        on_fault=llift.failed_case if keep_going else None,
+                        progress=progress.step,
+                    )  # fmt: skip
         except KeyboardInterrupt:
             note(log.kept())
             raise
@@ -153,50 +162,26 @@ def _cells(
     return {Cell(name, identity, strategy, row): options_of(options, row) for row in rows}
 
 
-async def _run(
-    bench: Workbench,
-    cells: Mapping[Cell, SolveOptions],
-    tasks: Mapping[str, tuple[Case, int]],
-    log: CellLog[LliftResult],
-    temperature: float,
-    keep_going: bool,
-    progress: evaluation.Progress,
-) -> None:
-    """Solve what the log lacks; a model that has nothing to solve is not opened."""
+def _solver(
+    temperature: float, bench: Workbench
+) -> Solver[tuple[Case, int], SolveOptions, LliftResult]:
+    """Return what solves cases with the model of a bench, each in a world of its own."""
     from toolsrv_lab.evaluation import llift
-    from toolsrv_lab.evaluation.cells import run_cells
     from toolsrv_lab.evaluation.llift_cases import CaseWorld
-    from toolsrv_runtime.solve import Solver
+    from toolsrv_lab.execution import stateless
+    from toolsrv_runtime import solve
 
-    if all(log.get(cell, name) is not None for cell in cells for name in tasks):
-        for _ in range(len(cells) * len(tasks)):
-            progress.step(False)
-        return
     model = evaluation.chat_model_of(bench)
     engine, profile = bench.model()
-    world = CaseWorld(next(iter(tasks.values()))[0])
-    solver = Solver(
-        retriever=world,
-        engine=engine,
-        profile=profile.model_copy(update={"temperature": temperature}),
-        caller=world,
-    )
+    profile = profile.model_copy(update={"temperature": temperature})
 
-    async def solve(task: tuple[Case, int], options: SolveOptions) -> LliftResult:
-        case, run = task
+    async def solve_case(item: tuple[tuple[Case, int], SolveOptions]) -> LliftResult:
+        (case, run), options = item
+        world = CaseWorld(case)
+        solver = solve.Solver(retriever=world, engine=engine, profile=profile, caller=world)
         return await llift.solve_case(case, run, options, solver=solver, world=world, model=model)
 
-    try:
-        await run_cells(
-            tasks,
-            cells,
-            log,
-            solve,
-            on_fault=llift.failed_case if keep_going else None,
-            progress=progress.step,
-        )
-    finally:
-        await bench.aclose()
+    return stateless(solve_case)
 
 
 def _figures(

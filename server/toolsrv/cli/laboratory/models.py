@@ -5,9 +5,9 @@ The work is done by ``toolsrv_lab.evaluation``.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import show_queries, show_tasks
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
@@ -23,8 +24,9 @@ from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, Solver
     from toolsrv_lab.evaluation.toolbench_queries import QueryResult
+    from toolsrv_lab.execution import Make, Slots
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.solving import Task, Verdict
     from toolsrv_registry.api import Api
@@ -64,6 +66,7 @@ Cells = dict["Cell", "SolveOptions"]
               help="Count a solve that a fault of the engine ended as failed, and go on.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_models(
@@ -78,6 +81,7 @@ def eval_models(
     limit: int | None,
     keep_going: bool,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -94,6 +98,8 @@ def eval_models(
     kind: _Kind = _Queries(path, copy) if _holds_queries(path) else _Tasks(path, copy)
     flags["simulate"] = kind.simulate
     benches = [session.workbench(model=name, **flags) for name in evaluation.listed(models)]
+    for bench in benches:
+        scale.check(bench.settings)
     cells = [_cells(bench, strategies, aids, given) for bench in benches]
     if len({cell.identity for one in cells for cell in one}) < len(benches):
         raise UsageError("--models names a model twice", hint="name each once")
@@ -107,7 +113,7 @@ def eval_models(
         try:
             with evaluation.Progress("solving", kind.count * len(every)) as progress:
                 for bench, one in zip(benches, cells, strict=True):
-                    asyncio.run(kind.run(bench, one, keep_going, progress))
+                    kind.run(bench, scale, one, keep_going, progress)
         except KeyboardInterrupt:
             note(log.kept())
             raise
@@ -225,39 +231,22 @@ class _Tasks:
 
         self._log = CellLog(log, Verdict)
 
-    async def run(
-        self, bench: Workbench, cells: Cells, keep_going: bool, progress: evaluation.Progress
+    def run(
+        self,
+        bench: Workbench,
+        scale: Scale,
+        cells: Cells,
+        keep_going: bool,
+        progress: evaluation.Progress,
     ) -> None:
-        from toolsrv_lab.evaluation.cells import run_cells
         from toolsrv_lab.evaluation.strategies import failed_task
-        from toolsrv_lab.solving import FaultyCaller, solve_one
-        from toolsrv_runtime.calls.transports import offline_transports
 
-        if all(self._log.get(cell, name) for cell in cells for name in self._tasks):
-            for _ in range(len(cells) * len(self._tasks)):
-                progress.step(False)
-            return
-        try:
-            if self._copy is not None:
-                self._copy.ensure_index(bench.progress)
-            async with FaultyCaller(transports=offline_transports()) as caller:
-                solver = evaluation.solver_on(bench, caller, self._copy)
-
-                async def solve(task: Task, options: SolveOptions) -> Verdict:
-                    return await solve_one(
-                        task, solver=solver, caller=caller, apis=self._apis, options=options
-                    )
-
-                await run_cells(
-                    self._tasks,
-                    cells,
-                    self._log,
-                    solve,
-                    on_fault=failed_task if keep_going else None,
-                    progress=progress.step,
-                )
-        finally:
-            await bench.aclose()
+        solver = partial(task_solver, self._copy is not None)
+        on_fault = failed_task if keep_going else None
+        solve_cells(
+            bench, scale, self._tasks, cells, self._log, solver,
+            on_fault=on_fault, progress=progress.step,
+        )  # fmt: skip
 
     def show(self, cells: Sequence[Cell]) -> None:
         show_tasks(cells, self._figures(cells), self._compared(cells))
@@ -355,37 +344,21 @@ class _Queries:
 
         self._log = CellLog(log, QueryResult)
 
-    async def run(
-        self, bench: Workbench, cells: Cells, keep_going: bool, progress: evaluation.Progress
+    def run(
+        self,
+        bench: Workbench,
+        scale: Scale,
+        cells: Cells,
+        keep_going: bool,
+        progress: evaluation.Progress,
     ) -> None:
-        from toolsrv_lab.evaluation.cells import run_cells
-        from toolsrv_lab.evaluation.toolbench_queries import failed_query, judge_query
+        from toolsrv_lab.evaluation.toolbench_queries import failed_query
 
-        if all(self._log.get(cell, name) for cell in cells for name in self._queries):
-            for _ in range(len(cells) * len(self._queries)):
-                progress.step(False)
-            return
-        solver = bench.solver(asks=True)  # responses are simulated: what changes something may go
-
-        async def allow(_consent: Consent) -> bool:
-            return True
-
-        async def solve(query: Query, options: SolveOptions) -> QueryResult:
-            strict = options.model_copy(update={"keep_on_fault": False})
-            outcome = await solver.solve(query.query, strict, ask=allow)
-            return judge_query(query, outcome, self._apis)
-
-        try:
-            await run_cells(
-                self._queries,
-                cells,
-                self._log,
-                solve,
-                on_fault=failed_query if keep_going else None,
-                progress=progress.step,
-            )
-        finally:
-            await bench.aclose()
+        on_fault = failed_query if keep_going else None
+        solve_cells(
+            bench, scale, self._queries, cells, self._log, _query_solver,
+            on_fault=on_fault, progress=progress.step,
+        )  # fmt: skip
 
     def show(self, cells: Sequence[Cell]) -> None:
         show_queries(cells, self._figures(cells))
@@ -419,6 +392,58 @@ class _Queries:
 
         found = {cell: self._log.of(cell, list(self._queries)) for cell in cells}
         return {cell: by_set(results) for cell, results in found.items() if results}
+
+
+def task_solver(other_words: bool, bench: Workbench) -> Solver[Task, SolveOptions, Verdict]:
+    """Return what solves tasks over the catalog that ships, or over its copy in other words."""
+    from toolsrv_lab.solving import FaultyCaller, solve_one
+    from toolsrv_runtime.calls.transports import offline_transports
+
+    bench.model()
+
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[Slots[tuple[Task, SolveOptions], Verdict]]:
+        with _copy() if other_words else contextlib.nullcontext() as copy:
+            if copy is not None:
+                copy.ensure_index(bench.progress)
+            apis = {api.id: api for api in (copy or bench.registry()).store.apis()}
+
+            @contextlib.asynccontextmanager
+            async def slot() -> AsyncIterator[Make[tuple[Task, SolveOptions], Verdict]]:
+                async with FaultyCaller(transports=offline_transports()) as caller:
+                    solver = evaluation.solver_on(bench, caller, copy)
+
+                    async def solve(item: tuple[Task, SolveOptions]) -> Verdict:
+                        task, options = item
+                        return await solve_one(
+                            task, solver=solver, caller=caller, apis=apis, options=options
+                        )
+
+                    yield solve
+
+            yield slot
+
+    return opened
+
+
+def _query_solver(bench: Workbench) -> Solver[Query, SolveOptions, QueryResult]:
+    """Return what solves queries with simulated responses."""
+    from toolsrv_lab.evaluation.toolbench_queries import judge_query
+    from toolsrv_lab.execution import stateless
+
+    solver = bench.solver(asks=True)  # responses are simulated: what changes something may go
+    apis = {api.id: api for api in bench.registry().store.apis()}
+
+    async def allow(_consent: Consent) -> bool:
+        return True
+
+    async def solve(item: tuple[Query, SolveOptions]) -> QueryResult:
+        query, options = item
+        strict = options.model_copy(update={"keep_on_fault": False})
+        outcome = await solver.solve(query.query, strict, ask=allow)
+        return judge_query(query, outcome, apis)
+
+    return stateless(solve)
 
 
 _Kind = _Tasks | _Queries

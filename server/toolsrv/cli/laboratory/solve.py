@@ -5,24 +5,23 @@ The work is done by ``toolsrv_lab.evaluation``.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import example, json_option, model_option
-from toolsrv.cli.output import Bar, emit_json, note
+from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.strategies import VerdictLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, Solver
     from toolsrv_lab.solving import Task, Verdict
-    from toolsrv_registry.api import Api
     from toolsrv_runtime.solve import SolveOptions
 
 STRATEGIES = ("dfsdt", "dfs", "react", "cot")
@@ -45,6 +44,7 @@ DEFAULT = ("dfsdt", "react", "cot")
 @click.option("--limit", type=click.IntRange(1), help="Only so many tasks, evenly picked.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep each verdict here (JSON lines); run it again and it goes on.")  # fmt: skip
+@scale_options
 @json_option
 @pass_session
 def eval_solve(
@@ -55,6 +55,7 @@ def eval_solve(
     given: tuple[str, ...],
     limit: int | None,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **flags: Any,
 ) -> None:
@@ -63,28 +64,35 @@ def eval_solve(
     The tasks' own calls are made first, so what is expected is what the APIs say today. Where a
     task says which APIs fail, these are down while it is solved.
     """
-    from toolsrv_lab.evaluation.cells import make_options
-    from toolsrv_lab.evaluation.strategies import VerdictLog
+    from toolsrv_lab.evaluation.cells import Cell, CellLog, make_options
+    from toolsrv_lab.evaluation.result_log import ResultLog
+    from toolsrv_lab.solving import Verdict
 
     tasks = _tasks(path.expanduser(), limit)
     bench = session.workbench(**flags)
+    scale.check(bench.settings)
     base = bench.options()
-    options = {name: make_options(base, name, given=given) for name in strategies or DEFAULT}
+    name, identity = evaluation.identity(bench.settings)
+    cells = {
+        Cell(name, identity, one): make_options(base, one, given=given)
+        for one in strategies or DEFAULT
+    }
     settings = _settings(path.expanduser(), bench) | ({"set": sorted(given)} if given else {})
-    with VerdictLog(out.expanduser() if out else None, settings) as book:
+    with ResultLog(out.expanduser() if out else None, settings) as log:
+        kept = CellLog(log, Verdict)
         try:
-            asyncio.run(_solve(bench, tasks, options, book))
+            _solve(bench, scale, tasks, cells, kept)
         except KeyboardInterrupt:
-            _leave(book)
+            note(log.kept())
             raise
         except DataError:
-            if len(book) and not as_json:
-                _report(book, tasks, options)
+            if len(kept) and not as_json:
+                _report(kept, tasks, cells)
             raise
         if not as_json:
-            _report(book, tasks, options)
+            _report(kept, tasks, cells)
             return
-        emit_json({"file": str(path), "settings": settings} | _document(book, tasks, options))
+        emit_json({"file": str(path), "settings": settings} | _document(kept, tasks, cells))
 
 
 def _tasks(path: Path, limit: int | None) -> list[Task]:
@@ -110,62 +118,52 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
     }
 
 
-async def _solve(
-    bench: Workbench, tasks: Sequence[Task], options: Mapping[str, SolveOptions], book: VerdictLog
+def _solve(
+    bench: Workbench,
+    scale: Scale,
+    tasks: Sequence[Task],
+    cells: Mapping[Cell, SolveOptions],
+    log: CellLog[Verdict],
 ) -> None:
-    """Solve what the book lacks; loads the model only where something is lacking."""
-    from toolsrv_lab.evaluation.strategies import evaluate_strategies
-    from toolsrv_lab.solving import FaultyCaller, check_tasks
-    from toolsrv_runtime.calls.transports import offline_transports
+    """Solve what the log lacks; loads the model only where something is lacking."""
+    from toolsrv_lab.solving import check_tasks
 
-    apis: dict[str, Api] = {api.id: api for api in bench.registry().store.apis()}
-    check_tasks(tasks, apis)
-    if all(book.get(name, task.id) for name in options for task in tasks):
-        return
+    check_tasks(tasks, {api.id: api for api in bench.registry().store.apis()})
+    named = {task.id: task for task in tasks}
+    with evaluation.Progress("solving", len(tasks) * len(cells)) as progress:
+        solve_cells(bench, scale, named, cells, log, _solver, progress=progress.step)
+
+
+def _solver(bench: Workbench) -> Solver[Task, SolveOptions, Verdict]:
+    from toolsrv.cli.laboratory.models import task_solver
+
     bench.engine()  # a chat model of somebody else is refused
-    with Bar("solving", "tasks") as bar:
-        async with FaultyCaller(transports=offline_transports()) as caller:
-            await evaluate_strategies(
-                tasks,
-                options,
-                book,
-                solver=evaluation.solver_on(bench, caller),
-                caller=caller,
-                apis=apis,
-                progress=bar.show,
-            )
-
-
-def _leave(book: VerdictLog) -> None:
-    if book.path is not None:
-        note(f"{len(book)} verdicts are kept in {book.path}; the same command goes on after them")
-    else:
-        note("with --out FILE an evaluation can go on where it stopped")
+    return task_solver(False, bench)
 
 
 def _verdicts(
-    book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
+    log: CellLog[Verdict], tasks: Sequence[Task], cells: Iterable[Cell]
 ) -> dict[str, list[Verdict]]:
     """Return the verdicts on these tasks, those of strategies without any left out."""
-    found = {name: book.of(name, [task.id for task in tasks]) for name in options}
+    found = {cell.strategy: log.of(cell, [task.id for task in tasks]) for cell in cells}
     return {name: verdicts for name, verdicts in found.items() if verdicts}
 
 
-def _report(book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]) -> None:
+def _report(log: CellLog[Verdict], tasks: Sequence[Task], cells: Iterable[Cell]) -> None:
     from toolsrv.cli.laboratory.evaluation import show
     from toolsrv_lab.evaluation.strategies import by_kind, compare
 
-    found = _verdicts(book, tasks, options)
+    found = _verdicts(log, tasks, cells)
     if found:
         show({name: by_kind(verdicts) for name, verdicts in found.items()}, compare(found))
 
 
 def _document(
-    book: VerdictLog, tasks: Sequence[Task], options: Mapping[str, SolveOptions]
+    log: CellLog[Verdict], tasks: Sequence[Task], cells: Iterable[Cell]
 ) -> dict[str, Any]:
     from toolsrv_lab.evaluation.strategies import by_kind, compare
 
-    found = _verdicts(book, tasks, options)
+    found = _verdicts(log, tasks, cells)
     return {
         "tasks": len(tasks),
         "strategies": {

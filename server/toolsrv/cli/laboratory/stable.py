@@ -5,15 +5,14 @@ The work is done by ``toolsrv_lab.evaluation.stable``; here stands the world tha
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.laboratory.tooleval import judge_options, open_judge, read_ids
 from toolsrv.cli.options import (
     adapter_option,
@@ -35,15 +35,12 @@ from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.cells import Cell, CellLog
+    from toolsrv_lab.evaluation.cells import Solver
     from toolsrv_lab.evaluation.stable import StableFigures, StableResult
-    from toolsrv_lab.evaluation.stable_world import WorldCaller
+    from toolsrv_lab.execution import Make, Slots
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.tooleval.pass_rate import PassFigures
-    from toolsrv_registry.api import Api
-    from toolsrv_runtime.outcome import Outcome
-    from toolsrv_runtime.solve import SolveOptions, Solver
-    from toolsrv_runtime.toolbench.answer_files import Answer
+    from toolsrv_runtime.solve import SolveOptions
 
 CACHE, COUNTS, ANSWERS = "cache.sqlite3", "cache.json", "answers"
 """Files of an ``--out`` folder: the cache as recordings, what of it was read, answers by set."""
@@ -82,6 +79,7 @@ _START_S, _STEP_S = 30.0, 0.01
 @profile_option
 @adapter_option
 @faithful_options
+@scale_options
 @judge_options
 @pass_session
 def eval_stable(
@@ -98,6 +96,7 @@ def eval_stable(
     keep_going: bool,
     times: int,
     out: Path | None,
+    scale: Scale,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -114,7 +113,13 @@ def eval_stable(
     files = tuple(one.expanduser() for one in files)
     flags = {key: given[key] for key in evaluation.BENCH_OPTIONS}
     bench = session.workbench(model=model, **flags)
-    queries, apis, left_out = _queries(bench, files, read_ids(ids), limit)
+    scale.check(bench.settings)
+    if scale.address is not None and cache is not None and out is None:
+        raise UsageError(
+            "the actors of a cluster read the cache from --out",
+            hint="name a folder with --out that every node reads",
+        )
+    queries, left_out = _queries(bench, files, read_ids(ids), limit)
     name, identity = evaluation.identity(bench.settings)
     cell = Cell(name, identity, strategy)
     solve_options = make_options(bench.options(), strategy, given=options)
@@ -133,13 +138,20 @@ def eval_stable(
         }
         log = stack.enter_context(ResultLog(folder / evaluation.LOG if folder else None, settings))
         kept = CellLog(log, stable.StableResult)
-        work = _Work(bench, cell, solve_options, queries, apis, kept, folder)
         try:
-            work.run(recordings, misses, keep_going)
+            with evaluation.Progress("solving", len(queries)) as progress:
+                solve_cells(
+                    bench, scale, queries, {cell: solve_options}, kept,
+                    partial(_solver, recordings.absolute(), misses, strategy),
+                    on_fault=stable.failed_solve if keep_going else None, progress=progress.step,
+                )  # fmt: skip
         except KeyboardInterrupt:
             note(log.kept())
             raise
-        results = kept.of(cell, list(queries))
+        finally:
+            results = kept.of(cell, list(queries))
+            if folder is not None:
+                _write_answers(results, folder, strategy)
     found = stable.by_set(results)
     judge_name, rates = _judged(session, folder, given, results, name, times)
     document = {
@@ -164,8 +176,8 @@ def eval_stable(
 
 def _queries(
     bench: Workbench, files: Sequence[Path], ids: frozenset[str] | None, limit: int | None
-) -> tuple[dict[str, Query], dict[str, Api], dict[str, int]]:
-    """Return the queries by name, the APIs by id, and why other queries are left out."""
+) -> tuple[dict[str, Query], dict[str, int]]:
+    """Return the queries by name, and why other queries are left out."""
     from toolsrv_lab.evaluation.stable import name_of
     from toolsrv_lab.evaluation.statistics import draw_by_stratum
     from toolsrv_lab.evaluation.toolbench_queries import usable_queries
@@ -189,7 +201,7 @@ def _queries(
     named = {name_of(one): one for one in drawn}
     if len(named) < len(drawn):
         raise UsageError("two queries of one set have the same id", hint="name each file once")
-    return named, apis, left_out
+    return named, left_out
 
 
 def _recordings(bench: Workbench, cache: Path | None, folder: Path) -> tuple[Path, Any]:
@@ -202,7 +214,9 @@ def _recordings(bench: Workbench, cache: Path | None, folder: Path) -> tuple[Pat
     from toolsrv_runtime.files import open_atomic
 
     if cache is None:
-        return bench.settings.data_dir / RECORDINGS_FILE, "recordings of the data folder"
+        path = bench.settings.data_dir / RECORDINGS_FILE
+        RecordingStore.open(path).close()  # where there are none, all calls miss
+        return path, "recordings of the data folder"
     path, marker = folder / CACHE, folder / COUNTS
     key = str(cache.expanduser().resolve())
     with contextlib.suppress(OSError, ValueError):
@@ -221,108 +235,67 @@ def _recordings(bench: Workbench, cache: Path | None, folder: Path) -> tuple[Pat
     return path, counts
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The solves of a run: what is solved, with which options, and where results go."""
+def _solver(
+    recordings: Path, misses: str, method: str, bench: Workbench
+) -> Solver[Query, SolveOptions, StableResult]:
+    """Return what solves queries against a world that this process serves."""
+    from toolsrv.calls.callable_apis import CallableRetriever
+    from toolsrv_lab.evaluation import stable
+    from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
+    from toolsrv_runtime import solve
+    from toolsrv_runtime.calls.simulation import SchemaSimulator
 
-    bench: Workbench
-    cell: Cell
-    options: SolveOptions
-    queries: Mapping[str, Query]
-    apis: Mapping[str, Api]
-    log: CellLog[StableResult]
-    folder: Path | None
-
-    def run(self, recordings: Path, misses: str, keep_going: bool) -> None:
-        """Solve what the log lacks; where it lacks nothing, no model and no world are opened."""
-        with evaluation.Progress("solving", len(self.queries)) as progress:
-            if all(self.log.get(self.cell, name) for name in self.queries):
-                for _ in self.queries:
-                    progress.step(False)
-                return
-            with _world(self.bench, recordings) as (where, token, schema):
-                asyncio.run(self._solve(where, token, schema, misses, keep_going, progress))
-
-    async def _solve(
-        self,
-        where: str,
-        token: str,
-        schema: Any,
-        misses: str,
-        keep_going: bool,
-        progress: evaluation.Progress,
-    ) -> None:
-        from toolsrv.calls.callable_apis import CallableRetriever
-        from toolsrv_lab.evaluation import stable
-        from toolsrv_lab.evaluation.cells import run_cells
-        from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
-        from toolsrv_runtime.calls.simulation import SchemaSimulator
-
-        simulator = SchemaSimulator(self.bench.options().seed) if misses == "schema" else None
-        caller = WorldCaller(where, token, simulator=simulator, schemas=schema)
-        retriever = QueryRetriever(CallableRetriever(self.bench.searchable(), lambda _api: True))
-        solver = self._solver(retriever, caller)
-
-        async def solve(query: Query, options: SolveOptions) -> StableResult:
-            found, answer = await stable.solve_query(
-                query, options, solver=solver, caller=caller, retriever=retriever, apis=self.apis,
-                answer=self._answer, method=self.cell.strategy,
-            )  # fmt: skip
-            self._write(query, answer)
-            return found
-
-        try:
-            await run_cells(
-                self.queries,
-                {self.cell: self.options},
-                self.log,
-                solve,
-                on_fault=stable.failed_solve if keep_going else None,
-                progress=progress.step,
-            )
-        finally:
-            await caller.aclose()
-            await self.bench.aclose()
-
-    def _solver(self, retriever: Any, caller: WorldCaller) -> Solver:
-        from toolsrv_runtime.solve import Solver
-
-        engine, profile = self.bench.model()
-        return Solver(
-            retriever=retriever,
-            engine=engine,
-            profile=profile,
-            caller=caller,
-            prompts=self.bench.prompts() if profile.format == "toolllama" else None,
-            fidelity=self.bench.fidelity(),
+    if not recordings.exists():
+        raise DataError(
+            f"there are no recordings {recordings}", hint="let every node read the same folders"
         )
+    apis = {api.id: api for api in bench.registry().store.apis()}
+    simulator = SchemaSimulator(bench.options().seed) if misses == "schema" else None
+    engine, profile = bench.model()
+    prompts = bench.prompts() if profile.format == "toolllama" else None
 
-    def _answer(self, outcome: Outcome) -> Answer:
-        from toolsrv_registry.functions import FunctionList
-        from toolsrv_runtime.toolbench.answer_writer import answer_of
+    @contextlib.asynccontextmanager
+    async def opened() -> AsyncIterator[Slots[tuple[Query, SolveOptions], StableResult]]:
+        with _world(bench, recordings) as (where, token, schema):
 
-        literal = outcome.format.startswith("toolllama")  # as that model saw them
-        offered = FunctionList([self.apis[one] for one in outcome.candidates], literal=literal)
-        prompts = self.bench.prompts()
-        return answer_of(
-            outcome,
-            offered.to_json(finish=prompts.finish),
-            tools=offered.tool_list_block(),
-            words=prompts.words,
-            faithful=self.bench.is_faithful,
-        )
+            @contextlib.asynccontextmanager
+            async def slot() -> AsyncIterator[Make[tuple[Query, SolveOptions], StableResult]]:
+                caller = WorldCaller(where, token, simulator=simulator, schemas=schema)
+                retriever = QueryRetriever(CallableRetriever(bench.searchable(), lambda _api: True))
+                solver = solve.Solver(
+                    retriever=retriever, engine=engine, profile=profile, caller=caller,
+                    prompts=prompts, fidelity=bench.fidelity(),
+                )  # fmt: skip
 
-    def _write(self, query: Query, answer: Answer) -> None:
-        """Write ``answers/SET/ID_STRATEGY.json``, which pass-rate and win-rate read."""
-        from toolsrv_registry.file_names import portable_name
-        from toolsrv_runtime.toolbench.answer_writer import write_answer
+                async def solve_one(item: tuple[Query, SolveOptions]) -> StableResult:
+                    query, options = item
+                    found, file = await stable.solve_query(
+                        query, options, solver=solver, caller=caller, retriever=retriever,
+                        apis=apis, answer=partial(evaluation.answer_of_solve, bench, apis),
+                        method=method,
+                    )  # fmt: skip
+                    return found.model_copy(update={"answer": file.document()})
 
-        if self.folder is None:
-            return
-        place = self.folder / ANSWERS / portable_name(query.set)
-        evaluation.out_folder(place)
-        number = portable_name(query.query_id.replace("/", "-").replace("_", "-"))
-        write_answer(place / f"{number}_{self.cell.strategy}.json", answer)
+                try:
+                    yield solve_one
+                finally:
+                    await caller.aclose()
+
+            yield slot
+
+    return opened
+
+
+def _write_answers(results: Iterable[StableResult], folder: Path, method: str) -> None:
+    """Write ``answers/SET/ID_STRATEGY.json`` of all results that have an answer."""
+    from toolsrv_registry.file_names import portable_name
+    from toolsrv_runtime.toolbench.answer_files import parse_answer
+
+    for one in results:
+        if one.answer is not None:
+            place = folder / ANSWERS / portable_name(one.set)
+            answer = parse_answer(one.answer, f"the answer to {one.id}")
+            evaluation.write_answer_file(place, one.id, method, answer)
 
 
 @contextlib.contextmanager
