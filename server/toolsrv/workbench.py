@@ -87,6 +87,11 @@ class Workbench:
         """
         return self._indexed.get()
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether ``searchable`` returns at once."""
+        return self._indexed.built
+
     def build_index(self, progress: Progress | None) -> IndexStatus:
         """Bring the index up to date, however large, and return its status.
 

@@ -58,8 +58,8 @@ async def search(request: Request) -> Response:
     places = await in_thread(lambda: _places(site))
     view = None
     if text:
-        view = await in_thread(
-            lambda: operations.search(
+        view = await site.searches.in_thread(
+            lambda haste: operations.search(
                 site.bench,
                 text,
                 limit=PAGE_HITS,
@@ -69,6 +69,7 @@ async def search(request: Request) -> Response:
                 detail="summary",
                 callable_only=chosen["callable_only"],
                 include_dead=chosen["include_dead"],
+                without_matcher=haste,
             )
         )
     told: dict[str, Any] = {"q": text, "view": view, "page_hits": PAGE_HITS}
@@ -98,7 +99,8 @@ async def call(request: Request) -> Response:
     view = await _described(site, typed.get("id", ""))
     try:
         arguments = parse_arguments(view, typed)
-        result = await operations.call(site.bench, view.id, arguments)
+        async with site.calls.place():
+            result = await operations.call(site.bench, view.id, arguments)
     except UsageError as error:
         problem = f"{plain(error.message)} ({plain(error.hint)})"
         return _api_page(request, view, typed, http_status=400, problem=problem)
@@ -120,7 +122,8 @@ async def consent(request: Request) -> Response:
     async def allowed(wanted: Consent) -> bool | None:
         return True if waiting.consent.covers(wanted) else None
 
-    result = await operations.call(site.bench, view.id, waiting.arguments, confirm=allowed)
+    async with site.calls.place():
+        result = await operations.call(site.bench, view.id, waiting.arguments, confirm=allowed)
     return _called(request, view, waiting.typed, waiting.arguments, result)
 
 

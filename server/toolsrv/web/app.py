@@ -48,6 +48,8 @@ class WebPage:
             runs=server.runs,
             kept=server.kept,
             consents=server.consents,
+            searches=server.searches,
+            calls=server.calls,
             sessions=sessions,
             pulls=ModelPulls(bench.settings.data_dir),
             cookie=f"toolsrv-{port}",  # cookies know no ports: two servers keep apart by the name

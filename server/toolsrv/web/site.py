@@ -22,6 +22,7 @@ from toolsrv.web.security import PREFIX, Session, Sessions
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.mcp_server.admission import Admission
     from toolsrv.mcp_server.elicitation import RunConsents
     from toolsrv.mcp_server.resources import EndedRuns
     from toolsrv.runs.queue import Runs
@@ -56,6 +57,8 @@ class Site:
     runs: Runs
     kept: EndedRuns
     consents: RunConsents
+    searches: Admission
+    calls: Admission
     sessions: Sessions
     pulls: ModelPulls
     cookie: str
