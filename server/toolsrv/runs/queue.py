@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError
-from toolsrv_runtime.outcome import Event, Outcome, Usage
+from toolsrv_runtime.outcome import Event, Outcome, Usage, is_followed
 from toolsrv_runtime.stop import Stop
 
 if TYPE_CHECKING:
@@ -146,8 +146,10 @@ class Run:
         return True
 
     def add_event(self, event: Event) -> None:
-        """Take an event of the solve and wake everyone who waits."""
+        """Take an event of the solve and wake everyone who waits; of a vote all are written."""
         self.journal.add(event)
+        if not is_followed(event):
+            return
         self.events.append(event)
         self.event_count += 1
         if event.kind == "budget":
