@@ -6,7 +6,7 @@ Plain frozen data for the terminal, MCP clients and files. Nothing here runs any
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -124,6 +124,19 @@ class Usage(_Frozen):
     evaluated_tokens: int = 0
     generated_tokens: int = 0
     forced_tokens: int = 0
+
+
+def total_usage(usages: Sequence[Usage], calls: int) -> Usage:
+    """Return what solves cost together that ran at the same time and shared their calls."""
+    return Usage(
+        seconds=max((one.seconds for one in usages), default=0.0),
+        calls=calls,
+        model_calls=sum(one.model_calls for one in usages),
+        prompt_tokens=sum(one.prompt_tokens for one in usages),
+        evaluated_tokens=sum(one.evaluated_tokens for one in usages),
+        generated_tokens=sum(one.generated_tokens for one in usages),
+        forced_tokens=sum(one.forced_tokens for one in usages),
+    )
 
 
 class Limits(_Frozen):
@@ -254,7 +267,16 @@ class Outcome(_Frozen):
     versions: dict[str, str]
 
 
-class CandidatesEvent(_Frozen):
+class _Event(_Frozen):
+    """``vote``: number of the solve that the event is of, where several vote; else 0.
+
+    Nodes are those of that solve's tree.
+    """
+
+    vote: int = 0
+
+
+class CandidatesEvent(_Event):
     """The candidates of this task, best first.
 
     Comes again when the search for them is made again: ``reason`` says why (empty the first time),
@@ -269,7 +291,7 @@ class CandidatesEvent(_Frozen):
     dead_left_out: int = 0
 
 
-class ThoughtEvent(_Frozen):
+class ThoughtEvent(_Event):
     """The model said what it does next, on the way down from ``parent`` to ``node``."""
 
     kind: Literal["thought"] = "thought"
@@ -280,7 +302,7 @@ class ThoughtEvent(_Frozen):
     text: str
 
 
-class CallEvent(_Frozen):
+class CallEvent(_Event):
     """An API is about to be called."""
 
     kind: Literal["call"] = "call"
@@ -292,7 +314,7 @@ class CallEvent(_Frozen):
     arguments: dict[str, Any]
 
 
-class ConsentEvent(_Frozen):
+class ConsentEvent(_Event):
     """A person is asked for consent to a call (``allowed`` None), or has answered."""
 
     kind: Literal["consent"] = "consent"
@@ -305,7 +327,7 @@ class ConsentEvent(_Frozen):
     allowed: bool | None
 
 
-class QuestionEvent(_Frozen):
+class QuestionEvent(_Event):
     """A person is asked for a value (``answered`` None), or has given one, or nobody did."""
 
     kind: Literal["question"] = "question"
@@ -317,7 +339,7 @@ class QuestionEvent(_Frozen):
     answered: bool | None
 
 
-class ObservationEvent(_Frozen):
+class ObservationEvent(_Event):
     """An API answered (or failed to).
 
     ``text`` is what the model reads of it; ``evidence`` is the call with its whole response, which
@@ -334,7 +356,7 @@ class ObservationEvent(_Frozen):
     evidence: Evidence | None = Field(default=None, exclude=True, repr=False)
 
 
-class BacktrackEvent(_Frozen):
+class BacktrackEvent(_Event):
     """The search left a branch and goes on with another child of ``to``."""
 
     kind: Literal["backtrack"] = "backtrack"
@@ -344,7 +366,7 @@ class BacktrackEvent(_Frozen):
     reason: str
 
 
-class BudgetEvent(_Frozen):
+class BudgetEvent(_Event):
     """How much of the budget is used, after each model reply."""
 
     kind: Literal["budget"] = "budget"
@@ -353,7 +375,7 @@ class BudgetEvent(_Frozen):
     limits: Limits
 
 
-class OpinionEvent(_Frozen):
+class OpinionEvent(_Event):
     """The model has read an answer again: what it says of it."""
 
     kind: Literal["opinion"] = "opinion"
@@ -362,7 +384,7 @@ class OpinionEvent(_Frozen):
     opinion: Opinion
 
 
-class NoteEvent(_Frozen):
+class NoteEvent(_Event):
     """Something that a prompt had no room for, or that went another way than usual; told once."""
 
     kind: Literal["note"] = "note"
@@ -383,3 +405,8 @@ Event = Annotated[
     | NoteEvent,
     Field(discriminator="kind"),
 ]
+
+
+def is_followed(event: Event) -> bool:
+    """Whether an event is for whoever follows a solve: of a vote, its first solve and questions."""
+    return event.vote == 0 or event.kind == "consent"

@@ -121,8 +121,12 @@ class Solver:
         stop: Stop | None = None,
         ask: AskConsent | None = None,
         ask_value: AskValue | None = None,
+        every_vote: bool = False,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.
+
+        Of several solves that vote it gets the events of the first, and what a person is asked; with
+        ``every_vote`` those of all, numbered.
 
         ``ask`` asks a person for consent to a call that needs it, and its time is not the
         budget's; without it such a call stays refused. ``ask_value`` asks a person for a value that
@@ -195,7 +199,9 @@ class Solver:
             return await make(0, options, self._caller, on_event, None, ask).run()
         from toolsrv_runtime.agent.run import solve_with_votes  # noqa: PLC0415 - seldom
 
-        return await solve_with_votes(options, make, self._caller, ask, on_event)
+        return await solve_with_votes(
+            options, make, self._caller, ask, on_event, every_vote=every_vote
+        )
 
     def _chosen(self, options: SolveOptions) -> SolveOptions:
         """Return options with the profile's switches and aids where none are named.

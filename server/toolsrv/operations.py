@@ -27,7 +27,7 @@ from toolsrv.views.apis import ApiView, Detail, api_view
 from toolsrv.views.search import SearchView, search_view
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.result import CallResult, declined_result
-from toolsrv_runtime.outcome import NoteEvent
+from toolsrv_runtime.outcome import NoteEvent, is_followed
 
 if TYPE_CHECKING:  # httpx, numpy and the model's libraries come along
     from toolsrv.workbench import Workbench
@@ -194,6 +194,7 @@ async def solve(
 ) -> Outcome:
     """Solve a task with the model of the settings, or with ``model``; see ``Solver.solve``.
 
+    ``on_event`` gets the events of every vote, for a journal; ``is_followed`` says which are shown.
     ``confirm`` asks a person for consent to a call. It is not used where calls reach no host
     (recordings, simulation).
 
@@ -215,6 +216,7 @@ async def solve(
         stop=stop,
         ask=confirm if worth_asking(bench.settings) else None,
         ask_value=ask_value,
+        every_vote=True,
     )
 
 
@@ -278,7 +280,8 @@ async def solve_and_keep(
 
     def listen(event: Event) -> None:
         journal.add(event)
-        on_event(event)
+        if is_followed(event):
+            on_event(event)
 
     try:
         try:

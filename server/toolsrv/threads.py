@@ -24,6 +24,14 @@ async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
 
     When the waiting task is cancelled the thread runs on and its result is dropped.
     """
+    return await start_in_thread(work, name)
+
+
+def start_in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> asyncio.Future[T]:
+    """Start ``work`` in a thread that does nothing else, and return the future of its result.
+
+    The future is done once the thread has ended its work, unless somebody cancels it before.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -46,7 +54,7 @@ async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
             loop.call_soon_threadsafe(finish, result, failure)
 
     _WORKERS.start(run, name)
-    return await future
+    return future
 
 
 IDLE_S = 10.0
@@ -121,6 +129,11 @@ class Once(Generic[T]):
             if self._part is None:
                 self._part = self._build()
             return self._part
+
+    @property
+    def built(self) -> bool:
+        """Whether the part is there, so that ``get`` does not wait."""
+        return self._part is not None
 
     def take(self, *, last: bool = False) -> T | None:
         """Return the part if it is built, and forget it; ``last``: it is never built again."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolsrv.domains import domains, load_catalogs
@@ -86,6 +85,11 @@ class Workbench:
             DataError: The data folder or what is in it cannot be used, or memory does not suffice.
         """
         return self._indexed.get()
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether ``searchable`` returns at once."""
+        return self._indexed.built
 
     def build_index(self, progress: Progress | None) -> IndexStatus:
         """Bring the index up to date, however large, and return its status.
@@ -225,25 +229,29 @@ class Workbench:
         registry = self.registry() if without_vectors else self.searchable()
         from toolsrv_runtime.agent.candidates import MOST_RERANKED
 
-        retriever = registry.retriever
-        find = partial(
-            retriever.search,
+        unread = bool(without_vectors) or without_matcher
+        longer = max(MOST_RERANKED, offset + limit)
+        if callable_only:
+            longer = CALLABLE_AMONG
+        elif offset >= MOST_RERANKED or without_matcher:
+            longer = 0
+        page = registry.retriever.search(
             text,
+            limit,
+            offset=offset,
             category=category,
             tool=tool,
             catalog=catalog,
             include_dead=include_dead,
             without_vectors=without_vectors,
+            longer=longer,
         )
-        page = find(limit, offset=offset)
         if callable_only:
-            unread = bool(without_vectors) or without_matcher
-            return self._callable(find, text, page, limit, offset, by_words=unread)
-        if page.named or offset >= MOST_RERANKED or without_matcher:
+            return self._callable(text, page, limit, offset, by_words=unread)
+        if page.named or not longer:
             return page
-        found = find(max(MOST_RERANKED, offset + limit))
-        read = found.reading.text or text  # the matcher knows no misspelt words and one language
-        hits = self._ordered(found.hits, read, bool(without_vectors))
+        read = page.reading.text or text  # the matcher knows no misspelt words and one language
+        hits = self._ordered(page.longer, read, bool(without_vectors))
         return page.model_copy(update={"hits": _shown(hits, limit, offset)})
 
     def readiness(self, apis: Sequence[Api]) -> dict[str, Readiness]:
@@ -283,7 +291,6 @@ class Workbench:
 
     def _callable(
         self,
-        find: Callable[..., SearchResult],
         text: str,
         page: SearchResult,
         limit: int,
@@ -291,9 +298,8 @@ class Workbench:
         *,
         by_words: bool,
     ) -> SearchResult:
-        found = find(CALLABLE_AMONG)
-        read = found.reading.text or text
-        hits = found.hits if page.named else self._ordered(found.hits, read, by_words)
+        read = page.reading.text or text
+        hits = page.longer if page.named else self._ordered(page.longer, read, by_words)
         known = self.readiness([hit.api for hit in hits])
         able = [hit for hit in hits if hit.api.id in known and known[hit.api.id].callable]
         more = len(able) > offset + limit

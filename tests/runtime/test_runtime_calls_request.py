@@ -24,7 +24,7 @@ from toolsrv_runtime.calls.addresses import (
 )
 from toolsrv_runtime.calls.credentials import authorize, has_credentials, key_names
 from toolsrv_runtime.calls.policy import Policy, PolicyRule, parse_rules
-from toolsrv_runtime.calls.request import build_request
+from toolsrv_runtime.calls.request import api_address, build_request, web_address
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 
@@ -654,3 +654,22 @@ def test_the_last_rule_that_fits_decides() -> None:
     assert verdict(api("https://other.test/x")) == "ask"
     assert verdict(api("https://third.test/x"), "c") == "deny"
     assert verdict(api(method="POST"), "c") == "allow"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://a.test/{x}?y=1", "ftp://b", "", "/c", "http://xn--.test"]
+)
+def test_an_address_that_is_kept_is_the_one_that_was_read(address: str) -> None:
+    told = []
+    for read in (web_address, api_address, api_address):
+        try:
+            told.append(str(read(address)))
+        except httpx.InvalidURL as error:
+            told.append(repr(error))
+    assert len(set(told)) == 1
+
+
+def test_an_address_is_read_once_and_kept_unless_it_is_very_long() -> None:
+    short, long = "https://kept.test/a", f"https://kept.test/{'a' * 2_000}"
+    assert api_address(short) is api_address(short)
+    assert api_address(long) is not api_address(long)

@@ -174,6 +174,7 @@ def solve(
     caller: Caller | None = None,
     seconds: float = 0.0,
     task: str = TASK,
+    every_vote: bool = False,
     **options: Any,
 ) -> tuple[Outcome, ScriptedChat]:
     model = ScriptedChat(said, seconds=seconds)
@@ -183,7 +184,9 @@ def solve(
         async with caller or default_caller() as calls:
             solver = Solver(retriever=finder, engine=model, profile=profile, caller=calls)
             chosen = SolveOptions.model_validate(options)
-            return await solver.solve(task, chosen, on_event=heard.append, stop=stop)
+            return await solver.solve(
+                task, chosen, on_event=heard.append, stop=stop, every_vote=every_vote
+            )
 
     return asyncio.run(main()), model
 
@@ -536,6 +539,10 @@ def test_the_answer_that_most_support_wins(shelf: Shelf) -> None:
     assert [one.text for one in events if one.kind == "note"] == list(outcome.notes)
     calls = [one for one in events if one.kind == "call"]
     assert len(calls) == 2  # of the first solve alone
+    events.clear()
+    solve(shelf, by_seed([bad, good, good]), votes=3, events=events, every_vote=True)
+    made = Counter(one.vote for one in events if one.kind == "observation" and one.evidence)
+    assert made == {0: 2, 1: 2, 2: 2}
 
 
 def test_a_solve_that_fails_has_no_vote(shelf: Shelf) -> None:

@@ -258,3 +258,17 @@ def test_apis_without_room_are_named() -> None:
     assert data is not None
     named = [api["id"] for api in data["apis"]] + data["left_out"]
     assert named == [f"C/t/a{n}" for n in range(20)]
+
+
+def test_a_result_that_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    render, times = results.render, []
+
+    def counted(view: Any) -> str:
+        times.append(view)
+        return render(view)
+
+    monkeypatch.setattr(results, "render", counted)
+    told = results.success(RunsView(runs=()))
+    assert len(times) == 1
+    assert told.structured_content == results.json_data(RunsView(runs=()))
+    assert told.content[0].text == render(RunsView(runs=()))  # type: ignore[union-attr]

@@ -213,14 +213,25 @@ async def test_live_runs_are_bounded_and_ended_ones_forgotten() -> None:
     work = Work()
     runs = Runs(work, max_live=2, keep_s=60, clock=lambda: now[0])
     first, second = runs.start("a", OPTIONS), runs.start("b", OPTIONS)
-    with pytest.raises(BusyError, match="2 runs"):
+    await asyncio.sleep(0)  # they begin
+    with pytest.raises(BusyError, match="busy: 2 runs") as unknown:
         runs.start("c", OPTIONS)
+    assert "try again in about 15 seconds" in unknown.value.hint  # a minute, four at once
+    now[0] = 40.0
     work.door("a").set()
     work.door("b").set()
     assert await second.wait(5)
-    runs.start("c", OPTIONS)
+    third, fourth = runs.start("c", OPTIONS), runs.start("d", OPTIONS)
+    with pytest.raises(BusyError) as known:
+        runs.start("e", OPTIONS)
+    assert "try again in about 10 seconds" in known.value.hint
+    for run in (third, fourth):
+        runs.cancel(run.id)
+        work.door(run.task).set()
+    assert await fourth.wait(5)
+    runs.start("f", OPTIONS)
     assert runs.get(first.id) is first
-    now[0] = 61.0
+    now[0] = 101.0
     with pytest.raises(NotFoundError):
         runs.get(first.id)
     await runs.close()

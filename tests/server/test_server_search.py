@@ -19,6 +19,7 @@ from toolsrv.views.search import search_view
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.search.query import SearchQuery
+from toolsrv_registry.search.recall import Recall
 from toolsrv_registry.search.retriever import Hit, SearchResult
 from toolsrv_runtime.agent.candidates import Candidates
 
@@ -237,3 +238,31 @@ def test_a_search_and_a_solve_say_that_every_catalog_is_disabled(run: Run, ready
         assert "toolsrv catalog enable offline" in told.stderr
     assert run("catalog", "enable", "offline").exit_code == 0
     assert run("search", "sunrise").exit_code == 0
+
+
+def test_a_search_that_the_matcher_reads_ranks_its_text_once(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, times = Recall.read, []
+
+    def counted(self: Recall, *given: Any, **more: Any) -> Any:
+        times.append(given)
+        return read(self, *given, **more)
+
+    monkeypatch.setattr(Recall, "read", counted)
+    text = "What is the capital of Peru?"
+    kinds: tuple[dict[str, Any], ...] = (
+        {}, {"offset": 5}, {"callable_only": True}, {"without_matcher": True}
+    )  # fmt: skip
+    for more in kinds:
+        times.clear()
+        assert bench.search(text, 5, **more).hits
+        assert len(times) == 1, more
+
+
+def test_the_longer_list_beside_a_page_is_that_of_a_search_for_as_many(bench: Workbench) -> None:
+    retriever = bench.searchable().retriever
+    for text in ("time in Tokyo and the weather there", "Data/country_facts/capital_city", "zzz"):
+        page = retriever.search(text, 3, offset=2, longer=20)
+        assert page.longer == retriever.search(text, 20).hits
+        assert page.model_dump() == retriever.search(text, 3, offset=2).model_dump()

@@ -5,6 +5,8 @@ Needs Playwright (the extra ``dev``) and a Chromium of the system.
 
 from __future__ import annotations
 
+import json
+import runpy
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+HOST = runpy.run_path(str(Path(__file__).parent / "file_host.py"))
 SUNRISE = "Weather/sun_and_moon/sunrise_and_sunset"
 WAIT_MS = 90_000
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
@@ -35,19 +38,38 @@ def served(ready_dir: Path, start_http: Callable[[dict[str, str]], Any]) -> Any:
 
 
 @pytest.fixture
+def box(
+    ready_dir: Path,
+    no_keyring: None,
+    run: Callable[..., Any],
+    start_http: Callable[[dict[str, str]], Any],
+    tmp_path: Path,
+) -> Iterator[tuple[Any, Any]]:
+    """A server whose catalog has an API of files, and the API's host."""
+    del no_keyring
+    with HOST["serving"]() as host:
+        (tmp_path / "api.json").write_text(json.dumps(host.document))
+        own = host.url.removeprefix("http://")
+        run("config", "set", "own_hosts", own)
+        done = run("catalog", "import", str(tmp_path / "api.json"), "--name", "box", "--no-index")
+        assert done.exit_code == 0, done.stderr
+        yield start_http({"TOOLSRV_DATA_DIR": str(ready_dir), "TOOLSRV_OWN_HOSTS": own}), host
+
+
+@pytest.fixture
 def look(chromium: Any, served: Any) -> Iterator[Callable[..., Any]]:
     """Return a function that opens the link in a new window; the console must stay empty."""
     problems: list[str] = []
     contexts = []
 
-    def opened(**kind: Any) -> Any:
+    def opened(link: str = "", **kind: Any) -> Any:
         context = chromium.new_context(**kind)
         context.set_default_timeout(WAIT_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda said: problems.append(said.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(served.link)
+        page.goto(link or served.link)
         page.wait_for_url("**/ui/")
         return page
 
@@ -70,6 +92,64 @@ def test_a_person_finds_an_api_and_calls_it(look: Callable[..., Any]) -> None:
     assert page.evaluate("document.activeElement.id") == "result"
     assert "code=" not in page.url
     assert page.evaluate("document.cookie") == ""
+
+
+def test_a_person_sends_a_chosen_file_after_a_yes(
+    look: Callable[..., Any], box: tuple[Any, Any], tmp_path: Path
+) -> None:
+    served, host = box
+    photo, large = tmp_path / "my photo.png", tmp_path / "large.bin"
+    photo.write_bytes(HOST["PNG"])
+    large.write_bytes(b"x" * 16_000_001)
+    page = look(link=served.link)
+    page.goto(served.url.removesuffix("/mcp") + "/ui/api?id=Other/box/send")
+    field = page.get_by_label("photo", exact=False).first
+    assert "at most 16,000,000 bytes" in page.locator("form.stack").inner_text()
+    field.set_input_files(str(large))
+    assert "large.bin has 16,000,001 bytes" in field.evaluate("one => one.validationMessage")
+    page.get_by_role("button", name="Call", exact=True).click()
+    assert host.seen == []  # the browser holds it back
+    field.set_input_files(str(photo))
+    page.get_by_label("note").fill("hello")
+    page.get_by_role("button", name="Call", exact=True).click()
+    ask = page.locator(".ask")
+    assert "my%20photo.png" in ask.inner_text()
+    assert f"({len(HOST['PNG'])} bytes, SHA-256" in ask.inner_text()
+    assert host.seen == []
+    page.get_by_role("button", name="Make this call").click()
+    page.wait_for_selector("#result")
+    assert "HTTP 200" in page.locator("#result").inner_text()
+    assert len(host.seen) == 1
+    assert HOST["PNG"] in host.seen[0][1]
+    assert b'filename="my photo.png"' in host.seen[0][1]
+    assert "sent last: my photo.png" in page.locator("form.stack").inner_text()
+
+
+def test_a_person_downloads_what_a_call_brings(
+    look: Callable[..., Any], box: tuple[Any, Any], tmp_path: Path
+) -> None:
+    served, _ = box
+    page = look(link=served.link)
+    page.goto(served.url.removesuffix("/mcp") + "/ui/api?id=Other/box/picture")
+    page.get_by_role("button", name="Call", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Download").click()
+    download = waiting.value
+    download.save_as(tmp_path / "got")
+    assert (tmp_path / "got").read_bytes() == HOST["PNG"]
+    assert download.suggested_filename.endswith(".png")
+    assert page.locator("#result").is_visible()  # the page stays
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_form_of_files_is_readable_named_and_fits_a_narrow_window(
+    look: Callable[..., Any], box: tuple[Any, Any], scheme: str
+) -> None:
+    page = look(link=box[0].link, viewport={"width": 400, "height": 800}, color_scheme=scheme)
+    page.goto(box[0].url.removesuffix("/mcp") + "/ui/api?id=Other/box/send")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(CONTRAST) == []
 
 
 def test_a_person_gives_a_task_and_sees_its_tree_grow_to_the_answer(

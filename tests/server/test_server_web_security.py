@@ -18,7 +18,8 @@ from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from toolsrv.web.security import MOST_BODY, MOST_SESSIONS, Gate, Sessions
+from toolsrv.web.security import MOST_SESSIONS, Gate, Sessions
+from toolsrv.web.uploads import MOST_BODY
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.storage.store import Store

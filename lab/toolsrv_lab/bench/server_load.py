@@ -23,6 +23,8 @@ from toolsrv_registry.errors import DataError
 
 HASTY = b"ordered by the ranker alone"
 """In the notes of a search that left the matcher out, as the server is busy."""
+REFUSED = b"the server is busy with other"
+"""In the error of a search that was refused, as too many wait."""
 TIMES = (1, 2, 4)
 """The offered rates, as multiples of the one that is asked for."""
 WORKING, QUEUED = 4, 20
@@ -170,7 +172,7 @@ class Replies:
         if status != 200:
             return f"HTTP status {status}"
         if b'"isError":true' in body:
-            return "a tool error"
+            return "busy" if REFUSED in body else "a tool error"
         self.hasty += HASTY in body
         return "" if b'"structuredContent":' in body else "no result"
 

@@ -58,6 +58,12 @@ def clauses(text: str) -> list[str]:
     return found
 
 
+def with_clauses(text: str) -> list[str]:
+    """Return a whole text, then its clauses when there are several."""
+    found = clauses(text)
+    return [text, *found] if len(found) > 1 else [text]
+
+
 def _short(piece: str) -> bool:
     # Scripts without blanks have no short pieces by this measure, unless they are short.
     return len(piece.split()) < _LEAST_WORDS and len(piece) < 3 * _LEAST_WORDS + 6

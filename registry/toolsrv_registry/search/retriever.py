@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.encoder import Encoder
@@ -43,7 +43,7 @@ from toolsrv_registry.search.arrangement import (
     named_first,
     word_shares,
 )
-from toolsrv_registry.search.clauses import TEXT_LIMIT, clauses
+from toolsrv_registry.search.clauses import TEXT_LIMIT, with_clauses
 from toolsrv_registry.search.query import QueryReader, SearchQuery
 from toolsrv_registry.search.recall import DEPTH, Place, Recall, RecalledApis
 from toolsrv_registry.search.signals import PLAIN, Candidate, Floats, nan_to_zero
@@ -120,7 +120,8 @@ class SearchResult(BaseModel):
     date; empty when all is well.
 
     ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
-    searched for it: misspelt words put right, another language put into English.
+    searched for it: misspelt words put right, another language put into English. ``longer`` are hits
+    from the beginning of the list, where they were wanted beside the page.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -139,6 +140,7 @@ class SearchResult(BaseModel):
     named: bool = False
     degraded: str = ""
     reading: SearchQuery = SearchQuery("")
+    longer: tuple[Hit, ...] = Field(default=(), exclude=True, repr=False)
 
     @property
     def language(self) -> str:
@@ -181,6 +183,7 @@ class Retriever:
         include_dead: bool = False,
         without_vectors: str = "",
         among: frozenset[str] | None = None,
+        longer: int = 0,
     ) -> SearchResult:
         """Return the APIs that fit a task or a question, best first.
 
@@ -189,7 +192,7 @@ class Retriever:
         beginning of the list, which is the same whatever the page; it ends where the rankings
         do, after some hundred APIs per part of the text. ``without_vectors`` is a reason to search
         by words alone: neither index nor encoder is waited for, and it becomes ``degraded``. With
-        ``among`` only those APIs are found.
+        ``among`` only those APIs are found. ``longer``: so many hits from the beginning beside the page.
 
         Raises UsageError for an empty text, a limit below 1, an offset below 0, a disabled catalog
         or when all are, NotFoundError (with near matches) for an unknown category, tool or catalog.
@@ -204,7 +207,7 @@ class Retriever:
             named = self._recall.named_ids(query, place)
             # A full name is no text to put right or into English.
             reading = SearchQuery(query) if named else self._reader.read(query)
-            parts = _parts(reading.text)
+            parts = with_clauses(reading.text)
             ranked, recalled = self._ranked(parts, place, without_vectors)
             if not recalled.lexicon.ids:
                 self._check_any_enabled()
@@ -219,12 +222,14 @@ class Retriever:
             )
             kept, more = self._kept(ordered, reading.text, limit, offset)
             page = kept[offset : offset + limit]
+            head = self._kept(ordered, reading.text, longer, 0)[0][:longer] if longer else []
             nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled, reading)
             wider = _wider(place) if nothing_fits else place
             nearby = ordered if wider == place else self._ranked(parts, wider, without_vectors)[0]
             return SearchResult(
                 query=query,
                 hits=self._hits(page, offset, dead),
+                longer=self._hits(head, 0, dead) if head else (),
                 nothing_fits=nothing_fits,
                 nearest_categories=_categories(nearby),
                 offset=offset,
@@ -256,7 +261,7 @@ class Retriever:
         with self._store.steady():
             reading = self._reader.read(query)
             place = replace(self._place(category, tool, catalog), among=among)
-            ranked, _ = self._ranked(_parts(reading.text), place)
+            ranked, _ = self._ranked(with_clauses(reading.text), place)
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
     def load(self) -> None:
@@ -274,7 +279,7 @@ class Retriever:
 
     def recall(self, text: str, *, words_only: bool = False) -> RecalledApis:
         """Return the candidates of a text with what speaks for each; for training the ranker."""
-        parts = _parts(self._reader.read(_query(text)).text)
+        parts = with_clauses(self._reader.read(_query(text)).text)
         return self._recall.read(parts, Place(), words_only=words_only)
 
     def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
@@ -470,12 +475,6 @@ def _query(text: str) -> str:
     if not query:
         raise UsageError("there is no text to search for", hint="describe the task in words")
     return query
-
-
-def _parts(query: str) -> list[str]:
-    """Return the whole text, then its clauses when there are several."""
-    found = clauses(query)
-    return [query, *found] if len(found) > 1 else [query]
 
 
 def _categories(ordered: Sequence[Candidate]) -> tuple[str, ...]:

@@ -369,11 +369,13 @@ async def solve_with_votes(
     caller: ApiCaller,
     ask: AskConsent | None,
     on_event: EventListener,
+    *,
+    every_vote: bool = False,
 ) -> out.Outcome:
     """Solve ``options.votes`` times; return the winner, its usage that of all, with a note.
 
-    ``on_event`` gets the events of the first solve, what a person is asked by any, and a note for
-    each that ended.
+    ``on_event`` gets the events of the first solve, what a person is asked by any, and notes of the
+    vote; with ``every_vote`` the events of all solves.
 
     Raises:
         ToolsrvError: every solve failed; the first one's error.
@@ -382,9 +384,12 @@ async def solve_with_votes(
     budget = Budget(options.limits, time.monotonic())
 
     def listener(number: int) -> EventListener:
-        if number == 0:
-            return on_event
-        return lambda event: on_event(event) if event.kind == "consent" else None
+        def numbered(event: out.Event) -> None:
+            event = event.model_copy(update={"vote": number})
+            if every_vote or out.is_followed(event):
+                on_event(event)
+
+        return numbered if number else on_event
 
     runs = [
         make(
@@ -410,7 +415,7 @@ async def solve_with_votes(
     winner = outcomes[choice.index]
     notes = [f"{choice.agreed} of {options.votes} solves support this answer"]
     notes += [f"a solve of the vote failed: {error}" for error in errors]
-    usage = _total_usage([run.usage() for run in runs], shared.made)
+    usage = out.total_usage([run.usage() for run in runs], shared.made)
     for note in notes:
         on_event(outcome.NoteEvent(seconds=usage.seconds, text=note))
     return winner.model_copy(
@@ -420,17 +425,4 @@ async def solve_with_votes(
             "votes": options.votes,
             "agreed": choice.agreed,
         }
-    )
-
-
-def _total_usage(usages: Sequence[out.Usage], calls: int) -> out.Usage:
-    """Return what all solves cost together: they ran at the same time, and shared their calls."""
-    return out.Usage(
-        seconds=max(one.seconds for one in usages),
-        calls=calls,
-        model_calls=sum(one.model_calls for one in usages),
-        prompt_tokens=sum(one.prompt_tokens for one in usages),
-        evaluated_tokens=sum(one.evaluated_tokens for one in usages),
-        generated_tokens=sum(one.generated_tokens for one in usages),
-        forced_tokens=sum(one.forced_tokens for one in usages),
     )

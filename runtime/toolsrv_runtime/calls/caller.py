@@ -37,7 +37,7 @@ from toolsrv_runtime.calls.exchange import (
 )
 from toolsrv_runtime.calls.policy import PAYING, Policy
 from toolsrv_runtime.calls.rate_limits import MCP_PREFIX, DailyCount, HostLimiter
-from toolsrv_runtime.calls.request import OutgoingRequest, build_request, web_address
+from toolsrv_runtime.calls.request import OutgoingRequest, api_address, build_request
 from toolsrv_runtime.calls.result import (
     CallReadiness,
     CallResult,
@@ -413,7 +413,7 @@ class Caller:
 def _host(api: Api) -> str:
     """Return the host of an API's web address, "" where it has none."""
     try:
-        url = web_address(api.url)
+        url = api_address(api.url)
     except httpx.InvalidURL:
         return ""
     return url.host if url.scheme in {"http", "https"} else ""

@@ -21,7 +21,7 @@ from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.addresses import embedded_ipv4
-from toolsrv_runtime.calls.request import OutgoingRequest, web_address
+from toolsrv_runtime.calls.request import OutgoingRequest, api_address, web_address
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
 
@@ -244,7 +244,7 @@ class Policy:
     ) -> bool:
         """Whether a call of this API passes in any run: by itself, or, where ``asks``, on a yes."""
         try:
-            url = web_address(api.url)
+            url = api_address(api.url)
         except httpx.InvalidURL:
             return False
         method = api.method.upper()

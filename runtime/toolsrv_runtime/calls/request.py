@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -245,6 +246,19 @@ def web_address(text: str) -> httpx.URL:
     except ValueError as error:
         raise httpx.InvalidURL(str(error)) from error
     return url
+
+
+def api_address(text: str) -> httpx.URL:
+    """Return an API's own address as ``web_address`` does: a search asks for each many times.
+
+    Raises:
+        httpx.InvalidURL: it is none.
+    """
+    return _known_address(text) if len(text) <= _KEPT_CHARACTERS else web_address(text)
+
+
+_KEPT_CHARACTERS = 1_000
+_known_address = lru_cache(maxsize=2_048)(web_address)
 
 
 def address_too_long(api: Api) -> ArgumentError:

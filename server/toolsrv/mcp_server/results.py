@@ -69,11 +69,17 @@ CLAIMS_SHOWN = 20
 
 def fit_to_limit(view: View, limit: int) -> View:
     """Return a value that is at most ``limit`` bytes as JSON and as text, as far as it can be cut."""
-    shown = view
+    return _fitting(view, limit)[0]
+
+
+def _fitting(view: View, limit: int) -> tuple[View, dict[str, Any], str]:
+    """Return the value that fits, as it is and as both halves of a result."""
+    shown, data, text = view, dict[str, Any](), ""
     for shown in _shorter_forms(view):
-        if rendered_bytes(shown) <= limit:
+        data, text = json_data(shown), render(shown)
+        if _bytes(data, text) <= limit:
             break
-    return shown
+    return shown, data, text
 
 
 def json_data(view: BaseModel) -> dict[str, Any]:
@@ -86,7 +92,11 @@ def json_data(view: BaseModel) -> dict[str, Any]:
 
 def rendered_bytes(view: BaseModel) -> int:
     """Return the bytes of the larger half of a result, in UTF-8."""
-    halves = json.dumps(json_data(view), ensure_ascii=False), render(view)
+    return _bytes(json_data(view), render(view))
+
+
+def _bytes(data: dict[str, Any], text: str) -> int:
+    halves = json.dumps(data, ensure_ascii=False), text
     return max(len(half.encode(errors="replace")) for half in halves)
 
 
@@ -365,10 +375,10 @@ def with_ignored_arguments(result: CallToolResult, ignored: list[str]) -> CallTo
 
 
 def _result(view: BaseModel, limit: int, *, is_error: bool) -> CallToolResult:
-    shown = fit_to_limit(_for_client(view), limit)
+    _, data, text = _fitting(_for_client(view), limit)
     return CallToolResult(
-        content=[TextContent(type="text", text=render(shown))],
-        structured_content=json_data(shown),
+        content=[TextContent(type="text", text=text)],
+        structured_content=data,
         is_error=is_error,
     )
 

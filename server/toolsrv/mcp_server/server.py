@@ -38,6 +38,7 @@ from pydantic import AnyUrl, ValidationError
 import toolsrv
 from toolsrv import faults, operations
 from toolsrv.calls.consent import worth_asking
+from toolsrv.mcp_server.admission import Admission
 from toolsrv.mcp_server.call_resources import add_call_responses, add_files
 from toolsrv.mcp_server.descriptions import (
     descriptions,
@@ -99,6 +100,8 @@ class ToolsrvServer(MCPServer[None]):
     runs: Runs
     kept: EndedRuns
     consents: RunConsents
+    searches: Admission
+    calls: Admission
     fault_folder: Path
     close_runs: Callable[[], Coroutine[Any, Any, None]]
     read_file: Callable[[str], list[ReadResourceContents] | None]
@@ -319,6 +322,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     )
     server.describe, server.described_for = partial(_descriptions, bench), state
     server.runs, server.kept, server.consents = runs, kept, consents
+    server.searches, server.calls = tools.searches, tools.calls
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close
 

@@ -20,6 +20,7 @@ from toolsrv import operations
 from toolsrv.calls.files import FileSavingCaller
 from toolsrv.calls.uploads import with_files, within
 from toolsrv.mcp_server import elicitation, sampling
+from toolsrv.mcp_server.admission import CALLS, Admission
 from toolsrv.mcp_server.call_resources import CallFiles, CallResponses, blocks, link
 from toolsrv.mcp_server.elicitation import (
     CallConsents,
@@ -33,7 +34,6 @@ from toolsrv.mcp_server.notifications import ANSWER_S, Progress
 from toolsrv.mcp_server.resources import EndedRuns
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_pages import RunsView, ShowView, node_part, runs_view, tree_part
-from toolsrv.mcp_server.search_places import SearchPlaces
 from toolsrv.mcp_server.tasks_extension import TaskTool, serving_task
 from toolsrv.plain import plain
 from toolsrv.runs.queue import Runs, new_run_id
@@ -121,7 +121,9 @@ class Tools:
         self.responses = CallResponses()
         self._following = RunFollower(runs, consents, clients, self.files)
         self._consents = CallConsents()
-        self._places = SearchPlaces()
+        self.searches = Admission()
+        self.calls = Admission(CALLS, what="calls")
+        self._word_searches = Admission()
         self._late = PendingCalls()
 
     def on_last_line(self) -> None:
@@ -168,15 +170,15 @@ class Tools:
                 without_matcher=without_matcher,
             )
 
-        async def in_turn() -> SearchView:
-            async with self._places.place() as haste:
-                return await in_thread(lambda: search(without_matcher=haste))
-
+        in_turn = self.searches.in_thread(lambda haste: search(without_matcher=haste))
         try:
-            view = await progress.during(in_turn(), "opening the catalog", self.meaning_s)
-        except TimeoutError:
+            view = await progress.during(in_turn, "opening the catalog", self.meaning_s)
+        except (TimeoutError, BusyError) as error:
+            if isinstance(error, BusyError) and self._bench.is_searchable:
+                raise
+            # Whoever waits for the index has the places of searches until it is there.
             loading = f"the search index is being made ready: words only; {self._later()}"
-            by_words = in_thread(lambda: search(loading))
+            by_words = self._word_searches.in_thread(lambda _: search(loading))
             view = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
         return success(view)
 
@@ -359,14 +361,16 @@ class Tools:
         call: PendingCall,
     ) -> CallOutcome:
         """Make a call, and where it needs a person's consent ask and make it on a yes."""
-        result = await caller.call(api, arguments)
+        async with self.calls.place():
+            result = await caller.call(api, arguments)
         if result.consent is not None:
             call.asked = result
             answer = await self._consents.ask(ctx, result.consent)
             if isinstance(answer, InputRequiredResult):
                 return answer
             if answer:
-                result = await caller.call(api, arguments, consent=result.consent)
+                async with self.calls.place():
+                    result = await caller.call(api, arguments, consent=result.consent)
             elif answer is False:
                 result = declined_result(result)
         return result

@@ -8,12 +8,19 @@ from datetime import datetime
 from toolsrv.plain import one_line
 from toolsrv.runs.records import RunRecord
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.outcome import Event, Evidence, Outcome, TreeNode, Usage, call_text
+from toolsrv_runtime.outcome import (
+    Event,
+    Evidence,
+    Outcome,
+    TreeNode,
+    Usage,
+    call_text,
+    total_usage,
+)
 from toolsrv_runtime.search.tree import Code, pre_order
 
 ENDED = "the process that worked on this run ended before the run did"
 UNFINISHED = "when it ended the call of {} was under way, and may have been carried out"
-VOTED = "it was one of several votes, and the calls of the others are not known"
 _TASK_LIMIT = 200
 
 
@@ -30,6 +37,7 @@ def interrupted_record(
 ) -> RunRecord:
     """Return the record, with the calls that came to an end and the tree as far as it was grown.
 
+    Of several solves that voted the calls of all are there, and their trees below one root.
     Without any event, and going on from no other run, it was never begun and has no outcome.
     """
     record = RunRecord(
@@ -37,6 +45,7 @@ def interrupted_record(
     )
     if not events and not continues:
         return record
+    events = _one_tree(events)
     evidence = _evidence(events)
     under_way = (UNFINISHED.format(one) for one in _unfinished(events))
     outcome = Outcome(
@@ -45,10 +54,10 @@ def interrupted_record(
         continues=continues,
         status="interrupted",
         answer="",
-        reason="; ".join((ENDED, *under_way, *([VOTED] if options.votes > 1 else []))),
+        reason="; ".join((ENDED, *under_way)),
         missing=(one_line(task, _TASK_LIMIT),),
         evidence=evidence,
-        notes=tuple(one.text for one in events if one.kind == "note"),
+        notes=tuple(dict.fromkeys(one.text for one in events if one.kind == "note")),
         candidates=tuple(_candidates(events)),
         tree=tuple(pre_order(_nodes(events).values())),
         usage=_usage(events, len(evidence)),
@@ -68,6 +77,33 @@ def interrupted_record(
 
 
 _AGAIN = "solve the task again"
+
+
+def _one_tree(events: Sequence[Event]) -> list[Event]:
+    """Return events whose nodes are of one tree: those of a vote are numbered behind the one before."""
+    last: dict[int, int] = {}
+    for one in events:
+        last[one.vote] = max(last.get(one.vote, 0), *_nodes_named(one).values(), 0)
+    behind, total = {}, 0
+    for vote in sorted(last):
+        behind[vote], total = total, total + last[vote]
+    return [_moved(one, behind[one.vote]) for one in events]
+
+
+def _nodes_named(event: Event) -> dict[str, int]:
+    """Return the nodes that an event names, by the field; the root is the same in every tree."""
+    named = {name: getattr(event, name, 0) for name in ("node", "parent", "to")}
+    return {name: node for name, node in named.items() if node > 0}
+
+
+def _moved(event: Event, by: int) -> Event:
+    """Return an event with the numbers of its nodes raised."""
+    if not by:
+        return event
+    update: dict[str, object] = {name: by + node for name, node in _nodes_named(event).items()}
+    if event.kind == "observation" and event.evidence is not None:
+        update["evidence"] = event.evidence.model_copy(update={"node": by + event.evidence.node})
+    return event.model_copy(update=update)
 
 
 def _evidence(events: Iterable[Event]) -> tuple[Evidence, ...]:
@@ -98,12 +134,17 @@ def _candidates(events: Iterable[Event]) -> list[str]:
 
 
 def _usage(events: Iterable[Event], calls: int) -> Usage:
-    """Return what the run had cost at its last event."""
-    usage, seconds = Usage(), 0.0
+    """Return what the run had cost at its last event; votes share their calls."""
+    latest: dict[int, Usage] = {}
+    seconds = 0.0
     for event in events:
         seconds = max(seconds, event.seconds)
-        usage = event.usage if event.kind == "budget" else usage
-    return usage.model_copy(update={"seconds": seconds, "calls": max(usage.calls, calls)})
+        if event.kind == "budget":
+            latest[event.vote] = event.usage
+    costs = list(latest.values())
+    if len(costs) == 1:
+        calls = max(calls, costs[0].calls)
+    return total_usage(costs, calls).model_copy(update={"seconds": seconds})
 
 
 def _nodes(events: Iterable[Event]) -> dict[int, TreeNode]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import secrets
+import statistics
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,7 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError
-from toolsrv_runtime.outcome import Event, Outcome, Usage
+from toolsrv_runtime.outcome import Event, Outcome, Usage, is_followed
 from toolsrv_runtime.stop import Stop
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ PARALLEL = 4
 MAX_LIVE = 32
 MAX_KEPT = 64
 MAX_EVENTS = 500
+_UNKNOWN_S = 60.0
+"""Seconds that a run takes, as long as none has ended."""
 KEEP_S = 3600.0
 STOP_S = 1.0
 """Seconds that a run gets to end by itself, with what it has, where the server ends."""
@@ -142,8 +146,10 @@ class Run:
         return True
 
     def add_event(self, event: Event) -> None:
-        """Take an event of the solve and wake everyone who waits."""
+        """Take an event of the solve and wake everyone who waits; of a vote all are written."""
         self.journal.add(event)
+        if not is_followed(event):
+            return
         self.events.append(event)
         self.event_count += 1
         if event.kind == "budget":
@@ -188,7 +194,9 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._tasks: dict[asyncio.Task[None], Run] = {}
         self._line: deque[Run] = deque()
+        self._parallel = parallel
         self._places = asyncio.Semaphore(parallel)
+        self._seconds: deque[float] = deque(maxlen=MAX_LIVE)
 
     def start(self, task: str, options: SolveOptions, run_id: str = "") -> Run:
         """Put a new run in line and return it at once; ``run_id`` is a new one where it is none.
@@ -200,8 +208,9 @@ class Runs:
         live = sum(run.live for run in self._runs.values())
         if live >= self._max_live:
             raise BusyError(
-                f"{live} runs have not ended yet; no more are taken",
-                hint="wait for one with get_run, or stop one with cancel_run",
+                f"the server is busy: {live} runs have not ended yet, and no more are taken",
+                hint=f"try again in about {self._next_end_s()} seconds, wait for one with get_run, "
+                "or stop one with cancel_run",
             )
         run = Run(task, options, run_id)
         run.journal = self._journal(run)
@@ -247,6 +256,11 @@ class Runs:
         """Return how many runs must end before this one begins; 0 when it works or has ended."""
         return self._line.index(run) + int(self._places.locked()) if run in self._line else 0
 
+    def _next_end_s(self) -> int:
+        """Return in how many seconds a run should end, by those that have ended."""
+        known = statistics.median(self._seconds) if self._seconds else _UNKNOWN_S
+        return math.ceil(min(max(known / self._parallel, 1.0), KEEP_S))
+
     async def close(self) -> None:
         """Stop every run, with what it has, and wait until the solves have let go of the model.
 
@@ -286,7 +300,9 @@ class Runs:
                 run.status = "working"
                 for other in (run, *self._line):
                     other.touch()
+                began = self._clock()
                 run.outcome = await self._solve(run.task, run.options, run.add_event, run.stop)
+                self._seconds.append(self._clock() - began)
             run.usage = run.outcome.usage
             self._finish(run, run.outcome.status)
         except ToolsrvError as error:

@@ -168,7 +168,8 @@ def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
     usage = outcome.usage
     size = f", width {outcome.width}" if outcome.strategy == "dfsdt" else ""
     added = f" with {', '.join(outcome.switches)}" if outcome.switches else ""
-    votes = f", {outcome.agreed} of {outcome.votes} votes" if outcome.votes > 1 else ""
+    agreed = f"{outcome.agreed} of " if outcome.status != "interrupted" else ""
+    votes = f", {agreed}{outcome.votes} votes" if outcome.votes > 1 else ""
     before = {"goes on from": outcome.continues} if outcome.continues else {}
     return {
         "run": record.id,

@@ -118,10 +118,9 @@ def continue_step(record: RunRecord) -> str:
     outcome = record.outcome
     if outcome is None or not (outcome.continues or any(one.ok for one in outcome.evidence)):
         return record.hint
-    known = "what it found is known then, and no such call is made again"
     return (
         f'to go on call solve_task with the same task and options {{"continues": "{record.id}"}}: '
-        + (known if outcome.votes < 2 else "what its first vote found is known then")
+        "what it found is known then, and no such call is made again"
     )
 
 

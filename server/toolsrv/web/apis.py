@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,27 +26,57 @@ from toolsrv.views.apis import (
     describe_keys,
     kept_view,
 )
-from toolsrv.web.forms import form_fields, parse_arguments, typed_example
-from toolsrv.web.site import Site, form_of, offset_of, page, session_of, show, site_of
+from toolsrv.web.forms import FILE_MARK, form_fields, parse_arguments, typed_example
+from toolsrv.web.security import Waiting
+from toolsrv.web.site import Site, files_of, form_of, offset_of, page, session_of, show, site_of
+from toolsrv.web.uploads import (
+    MOST_KNOWN,
+    MOST_UPLOAD,
+    Uploads,
+    chosen_files,
+    close_files,
+    download,
+    every_file,
+    file_arguments,
+    file_name,
+)
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.calls.result import CallResult, Consent, declined_result
+from toolsrv_runtime.calls.result import AskConsent, CallResult, Consent, declined_result
+from toolsrv_runtime.calls.serialization import FILE_LIMIT, abbreviate_data_urls
 
 PAGE_HITS = 10
 SHOWN = 20_000
 """Characters of a response that stand on the page."""
 MOST_KEPT = 20
+MOST_KEPT_BYTES = 2 * MOST_UPLOAD
+"""Of the files of calls that wait for consent; the oldest calls go first."""
+CONSENT_S = 600.0
+"""Seconds that a call waits for consent."""
 SECTION = "/search"
 
 
 @dataclass(frozen=True)
 class WaitingCall:
-    """A call that its person has not said yes to; ``token`` names it in the form."""
+    """A call that its person has not said yes to; ``token`` names it in the form.
+
+    Its files stay spooled: ``asked`` and ``consent`` have their size and digest.
+    """
 
     arguments: dict[str, Any]
     typed: dict[str, str]
     asked: CallResult
     consent: Consent
+    files: Uploads = field(default_factory=dict)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+
+    @property
+    def bytes(self) -> int:
+        """Of its files."""
+        return sum(one.size or 0 for one in every_file(self.files))
+
+    def close(self) -> None:
+        """Remove its files. Idempotent."""
+        close_files(self.files)
 
 
 @page(SECTION)
@@ -58,8 +90,8 @@ async def search(request: Request) -> Response:
     places = await in_thread(lambda: _places(site))
     view = None
     if text:
-        view = await in_thread(
-            lambda: operations.search(
+        view = await site.searches.in_thread(
+            lambda haste: operations.search(
                 site.bench,
                 text,
                 limit=PAGE_HITS,
@@ -69,6 +101,7 @@ async def search(request: Request) -> Response:
                 detail="summary",
                 callable_only=chosen["callable_only"],
                 include_dead=chosen["include_dead"],
+                without_matcher=haste,
             )
         )
     told: dict[str, Any] = {"q": text, "view": view, "page_hits": PAGE_HITS}
@@ -94,55 +127,104 @@ async def api(request: Request) -> Response:
 @page(SECTION)
 async def call(request: Request) -> Response:
     """Make a call, or show what a person has to say yes to first."""
-    site, typed = site_of(request), dict(form_of(request))
+    site, typed, sent = site_of(request), dict(form_of(request)), files_of(request)
     view = await _described(site, typed.get("id", ""))
     try:
         arguments = parse_arguments(view, typed)
-        result = await operations.call(site.bench, view.id, arguments)
+        files = chosen_files(form_fields(view, typed), sent)
+        result = await _made(site, view, arguments, files)
     except UsageError as error:
         problem = f"{plain(error.message)} ({plain(error.hint)})"
         return _api_page(request, view, typed, http_status=400, problem=problem)
-    return _called(request, view, typed, arguments, result)
+    for name, several in files.items():
+        typed[FILE_MARK + name] = ", ".join(map(file_name, several))
+    if result.kind == "needs_consent" and result.consent is not None:
+        asked = result.model_copy(update={"arguments": abbreviate_data_urls(result.arguments)})
+        waiting = WaitingCall(arguments, typed, asked, _abbreviated(result.consent), dict(files))
+        sent.clear()  # they are the waiting call's now
+        return _ask(request, view, waiting)
+    return _called(request, view, typed, result)
+
+
+async def _made(
+    site: Site,
+    view: ApiView,
+    arguments: dict[str, Any],
+    files: Uploads,
+    confirm: AskConsent | None = None,
+) -> CallResult:
+    """Make a call with its files, which are in memory for as long as it takes."""
+    fields = form_fields(view)
+    async with site.calls.place():
+        given = arguments | await in_thread(lambda: file_arguments(fields, files))
+        return await operations.call(site.bench, view.id, given, confirm=confirm)
+
+
+def _abbreviated(consent: Consent) -> Consent:
+    """Return a consent in which files are their size and digest."""
+    return consent.model_copy(update={"arguments": abbreviate_data_urls(consent.arguments)})
 
 
 @page(SECTION)
 async def consent(request: Request) -> Response:
     """Make the call that a person has said yes to, and no other; or note that they said no."""
     site, form = site_of(request), form_of(request)
-    waiting: WaitingCall | None = session_of(request).kept.pop(form.get("call", ""), None)
-    if waiting is None:
+    waiting = session_of(request).kept.pop(form.get("call", ""), None)
+    if not isinstance(waiting, WaitingCall):
         raise UsageError("this call does not wait for consent any more", hint="call the API again")
-    view = await _described(site, waiting.consent.api_id)
-    if form.get("say") != "yes":
-        result = declined_result(waiting.asked)
-        return _called(request, view, waiting.typed, waiting.arguments, result)
+    try:
+        view = await _described(site, waiting.consent.api_id)
+        if form.get("say") != "yes":
+            return _called(request, view, waiting.typed, declined_result(waiting.asked))
 
-    async def allowed(wanted: Consent) -> bool | None:
-        return True if waiting.consent.covers(wanted) else None
+        async def allowed(wanted: Consent) -> bool | None:
+            return True if waiting.consent.covers(_abbreviated(wanted)) else None
 
-    result = await operations.call(site.bench, view.id, waiting.arguments, confirm=allowed)
-    return _called(request, view, waiting.typed, waiting.arguments, result)
+        result = await _made(site, view, waiting.arguments, waiting.files, allowed)
+    finally:
+        waiting.close()
+    return _called(request, view, waiting.typed, result)
 
 
-def _called(
-    request: Request,
-    view: ApiView,
-    typed: dict[str, str],
-    arguments: dict[str, Any],
-    result: CallResult,
-) -> Response:
-    """Return the page of an API with what came of a call, or with the question about it."""
-    if result.kind == "needs_consent" and result.consent is not None:
-        kept = session_of(request).kept
-        waiting = WaitingCall(arguments, typed, result, result.consent)
-        kept[waiting.token] = waiting
-        while len(kept) > MOST_KEPT:
-            kept.popitem(last=False)
-        asked = {"token": waiting.token, "text": question(result.consent)}
-        return _api_page(request, view, typed, asked=asked)
-    files = tuple(map(kept_view, result.kept))
-    shown = call_view(result, None, files)
-    return _api_page(request, view, typed, result=shown, response=response_parts(shown))
+def _ask(request: Request, view: ApiView, waiting: WaitingCall) -> Response:
+    """Return the page of an API with the question about a call, which waits from now on."""
+    kept = session_of(request).kept
+    kept[waiting.token] = waiting
+    while len(kept) > 1 and (len(kept) > MOST_KEPT or _kept_bytes(kept.values()) > MOST_KEPT_BYTES):
+        kept.popitem(last=False)[1].close()
+
+    def forget() -> None:
+        if (late := kept.pop(waiting.token, None)) is not None:
+            late.close()
+
+    asyncio.get_running_loop().call_later(CONSENT_S, forget)
+    asked = {"token": waiting.token, "text": question(waiting.consent)}
+    return _api_page(request, view, waiting.typed, asked=asked)
+
+
+def _kept_bytes(kept: Iterable[Waiting]) -> int:
+    return sum(one.bytes for one in kept if isinstance(one, WaitingCall))
+
+
+def _called(request: Request, view: ApiView, typed: dict[str, str], result: CallResult) -> Response:
+    """Return the page of an API with what came of a call."""
+    known, downloads = session_of(request).files, []
+    for one in result.kept:
+        handle = secrets.token_urlsafe(16)
+        known[handle] = one
+        downloads.append((handle, kept_view(one)))
+    while len(known) > MOST_KNOWN:
+        known.popitem(last=False)
+    shown = call_view(result, None, tuple(file for _, file in downloads))
+    parts = response_parts(shown)
+    return _api_page(request, view, typed, result=shown, response=parts, downloads=downloads)
+
+
+@page(SECTION)
+async def kept_file(request: Request) -> Response:
+    """Return a file that a call of this session brought."""
+    kept = session_of(request).files.get(request.path_params["handle"])
+    return download(site_of(request).bench.settings.data_dir, kept)
 
 
 def response_parts(view: CallView) -> dict[str, Any]:
@@ -169,7 +251,13 @@ def _api_page(
         "terms": view.now.terms.words if view.now is not None else "",
         "last check": check_line(view.check) if view.check is not None else "never checked",
     }
-    values: dict[str, Any] = {"result": None, "asked": None, "response": None, "problem": ""}
+    values: dict[str, Any] = {
+        "result": None,
+        "asked": None,
+        "response": None,
+        "problem": "",
+        "downloads": (),
+    }
     return show(
         request,
         "api.html",
@@ -177,6 +265,8 @@ def _api_page(
         http_status=http_status,
         api=view,
         fields=form_fields(view, typed),
+        most_file=FILE_LIMIT,
+        most_files=MOST_UPLOAD,
         allowed={one.name: allowed_words(one) for one in view.parameters},
         facts={name: text for name, text in facts.items() if text},
         key_names=sorted({one.name for group in view.keys for one in group if one.name}),

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from toolsrv.web import apis, catalogs, models, owner, runs
 from toolsrv.web.pulls import ModelPulls
-from toolsrv.web.security import LOGIN, PREFIX, Gate, Session, Sessions
+from toolsrv.web.security import CALL, LOGIN, PREFIX, Gate, Session, Sessions
 from toolsrv.web.site import Site, form_of, go, page, session_of, show, site_of, static
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class WebPage:
             runs=server.runs,
             kept=server.kept,
             consents=server.consents,
+            searches=server.searches,
+            calls=server.calls,
             sessions=sessions,
             pulls=ModelPulls(bench.settings.data_dir),
             cookie=f"toolsrv-{port}",  # cookies know no ports: two servers keep apart by the name
@@ -84,8 +86,9 @@ def _routes() -> list[Route]:
         Route(f"{PREFIX}/static/{{name}}", static_file),
         Route(f"{PREFIX}/search", apis.search),
         Route(f"{PREFIX}/api", apis.api),
-        Route(f"{PREFIX}/call", apis.call, methods=["POST"]),
+        Route(CALL, apis.call, methods=["POST"]),
         Route(f"{PREFIX}/consent", apis.consent, methods=["POST"]),
+        Route(f"{PREFIX}/files/{{handle}}", apis.kept_file),
         Route(f"{PREFIX}/runs", runs.listing),
         Route(f"{PREFIX}/runs", runs.start, methods=["POST"]),
         Route(f"{PREFIX}/runs/{{run_id}}", runs.run),
@@ -93,6 +96,7 @@ def _routes() -> list[Route]:
         Route(f"{PREFIX}/runs/{{run_id}}/cancel", runs.cancel, methods=["POST"]),
         Route(f"{PREFIX}/runs/{{run_id}}/answer", runs.answer, methods=["POST"]),
         Route(f"{PREFIX}/runs/{{run_id}}/responses/{{node:int}}", runs.response),
+        Route(f"{PREFIX}/runs/{{run_id}}/files/{{node:int}}/{{number:int}}", runs.kept_file),
         Route(f"{PREFIX}/catalogs", catalogs.listing),
         Route(f"{PREFIX}/catalogs/{{name}}", catalogs.catalog),
         Route(f"{PREFIX}/catalogs/{{name}}/switch", catalogs.switch, methods=["POST"]),

@@ -16,15 +16,23 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv.plain import compact_json, one_line
 from toolsrv.views.apis import ApiView, ParameterView
 from toolsrv_registry.errors import UsageError
+from toolsrv_registry.schema_view import alternatives
+from toolsrv_runtime.calls.serialization import is_binary_schema
 
-FieldKind = Literal["text", "long", "number", "choice", "json"]
+FieldKind = Literal["text", "long", "number", "choice", "json", "file"]
 MOST_CHOICES = 500
 MARK = "arg."
 """Before the name of an argument, so that none is taken for a field of the page's own."""
+FILE_MARK = "file."
+"""Before the name of an argument whose file was chosen."""
 
 
 class FormField(BaseModel):
-    """One argument. ``value`` is what stands in the field, ``hint`` an example or the default."""
+    """One argument. ``value`` is what stands in the field, ``hint`` an example or the default.
+
+    Of a ``file`` one is chosen (``several``: any number), or its text is typed; ``sent`` names those
+    that were sent.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,6 +45,13 @@ class FormField(BaseModel):
     hint: str = ""
     choices: tuple[str, ...] = ()
     value: str = ""
+    several: bool = False
+    sent: str = ""
+
+    @property
+    def file_key(self) -> str:
+        """The name of the field that a file is chosen in."""
+        return FILE_MARK + self.name
 
     @property
     def key(self) -> str:
@@ -56,15 +71,27 @@ def form_fields(view: ApiView, typed: Mapping[str, str] | None = None) -> tuple[
     """
     schemas = (view.arguments_schema or {}).get("properties", {})
     return tuple(
-        schema_field(
-            one.name,
-            schemas.get(one.name, {}),
-            required=one.required,
-            shown=one,
-            value=(typed or {}).get(MARK + one.name, ""),
-        )
-        for one in view.parameters
+        _argument_field(one, schemas.get(one.name, {}), typed or {}) for one in view.parameters
     )
+
+
+def _argument_field(shown: ParameterView, schema: Any, typed: Mapping[str, str]) -> FormField:
+    value = typed.get(MARK + shown.name, "")
+    field = schema_field(shown.name, schema, required=shown.required, shown=shown, value=value)
+    items = schema.get("items") if isinstance(schema, dict) else None
+    several = isinstance(items, dict) and _takes_file(items)
+    if not (several or _takes_file(schema) or shown.type == "BINARY"):
+        return field
+    sent = typed.get(FILE_MARK + shown.name, "")
+    return field.model_copy(update={"kind": "file", "several": several, "sent": sent})
+
+
+def _takes_file(schema: Any) -> bool:
+    """Whether a value is bytes, in whatever form."""
+    if not isinstance(schema, dict):
+        return False
+    parts = (schema, *alternatives(schema), *schema.get("allOf", ()))
+    return any(is_binary_schema(one) for one in parts if isinstance(one, dict))
 
 
 def schema_field(
@@ -148,7 +175,7 @@ def parse_value(field: FormField, schema: Any) -> Any:
     values = schema.get("enum")
     if field.kind == "choice" and isinstance(values, list):
         return next((one for one in values if _spelled(one) == field.value), field.value)
-    if field.kind in ("text", "long"):
+    if field.kind in ("text", "long") or (field.kind == "file" and not field.several):
         return field.value
     try:
         return json.loads(field.value)

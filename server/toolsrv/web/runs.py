@@ -41,6 +41,7 @@ from toolsrv.web.site import (
     show,
     site_of,
 )
+from toolsrv.web.uploads import download
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Evidence
 
@@ -247,6 +248,16 @@ async def response(request: Request) -> Response:
     offset = offset_of(request)
     found = await site_of(request).kept.response(run_id, node, offset, RESPONSE_PAGE)
     return show(request, "response.html", SECTION, found=found, text=plain(found.text))
+
+
+@page(SECTION)
+async def kept_file(request: Request) -> Response:
+    """Return a file that a call of a run brought."""
+    site, given = site_of(request), request.path_params
+    made = (await site.kept.record(given["run_id"])).evidence(given["node"])
+    files = made.files if made is not None else ()
+    kept = files[given["number"]] if given["number"] < len(files) else None
+    return download(site.bench.settings.data_dir, kept)
 
 
 @page(SECTION)

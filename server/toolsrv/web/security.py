@@ -14,26 +14,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Protocol
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from toolsrv.web.uploads import MOST_BODY, MOST_UPLOAD, close_files, read_form
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from toolsrv_runtime.outcome import KeptFile
 
 PREFIX = "/ui"
 LOGIN = f"{PREFIX}/login"
 STATIC = f"{PREFIX}/static/"
+CALL = f"{PREFIX}/call"
+"""Where a form may have files."""
 IDLE_S = 12 * 3600.0
 """Seconds after its last request that a session ends."""
 MOST_SESSIONS = 20
-MOST_BODY = 1024 * 1024
-"""Bytes of a form."""
-MOST_FIELDS = 1_000
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -50,14 +52,30 @@ HEADERS = {
 }
 
 
+class Waiting(Protocol):
+    """What waits for its person."""
+
+    def close(self) -> None:
+        """Let go of its files. Idempotent."""
+
+
 @dataclass(eq=False)
 class Session:
-    """One browser that is logged in. ``kept`` holds calls that wait for its person's consent."""
+    """One browser that is logged in.
+
+    ``kept`` holds calls that wait for its person's consent, ``files`` what calls brought.
+    """
 
     id: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     seen: float = 0.0
-    kept: OrderedDict[str, Any] = field(default_factory=OrderedDict)
+    kept: OrderedDict[str, Waiting] = field(default_factory=OrderedDict)
+    files: OrderedDict[str, KeptFile] = field(default_factory=OrderedDict)
+
+    def close(self) -> None:
+        """Let go of everything that waits. Idempotent."""
+        while self.kept:
+            self.kept.popitem()[1].close()
 
 
 class Sessions:
@@ -92,7 +110,7 @@ class Sessions:
         if found is None:
             return None
         if found.seen + IDLE_S < self._clock():
-            del self._sessions[session_id]
+            self.end(found)
             return None
         found.seen = self._clock()
         self._sessions.move_to_end(session_id)
@@ -101,12 +119,13 @@ class Sessions:
     def end(self, session: Session) -> None:
         """Forget a session."""
         self._sessions.pop(session.id, None)
+        session.close()
 
     def _open(self) -> Session:
         session = Session(seen=self._clock())
         self._sessions[session.id] = session
         while len(self._sessions) > MOST_SESSIONS:
-            self._sessions.popitem(last=False)
+            self._sessions.popitem(last=False)[1].close()
         return session
 
 
@@ -117,7 +136,8 @@ def _same(given: str, expected: str) -> bool:
 class Gate:
     """ASGI middleware: hand on what this machine's person asks for, refuse everything else.
 
-    ``scope["state"]`` has the ``session`` (None before the login) and the ``form`` of a POST.
+    ``scope["state"]`` has the ``session`` (None before the login) and the ``form`` of a POST with its
+    ``files``; those that a handler leaves there are closed at the end.
     """
 
     def __init__(
@@ -131,11 +151,15 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request and answer it, or hand it on."""
         request = Request(scope, receive)
-        answer = await self._checked(request)
-        if answer is None:
-            await self._app(scope, receive, _with_headers(send))
-        else:
-            await answer(scope, receive, _with_headers(send))
+        request.state.session, request.state.form, request.state.files = None, {}, {}
+        try:
+            answer = await self._checked(request)
+            if answer is None:
+                await self._app(scope, receive, _with_headers(send))
+            else:
+                await answer(scope, receive, _with_headers(send))
+        finally:
+            close_files(request.state.files)
 
     async def _checked(self, request: Request) -> Response | None:
         """Return the answer to a request that is not handed on."""
@@ -149,7 +173,7 @@ class Gate:
         if foreign := _foreign(request.method, headers):
             return PlainTextResponse(foreign, 403)
         session = self._sessions.get(request.cookies.get(self._cookie, ""))
-        request.state.session, request.state.form = session, {}
+        request.state.session = session
         if request.method == "POST":
             return await self._post(request, session)
         if session is None and path != LOGIN and not path.startswith(STATIC):
@@ -157,15 +181,22 @@ class Gate:
         return None
 
     async def _post(self, request: Request, session: Session | None) -> Response | None:
-        form = await _form(request)
-        if form is None:
-            return PlainTextResponse(f"a form of at most {MOST_BODY:,} bytes is taken", 413)
-        request.state.form = form
-        if request.scope["path"] == LOGIN:
-            return None
-        if session is None:
+        path = request.scope["path"]
+        if session is None and path != LOGIN:
             return PlainTextResponse("the session has ended: log in again", 403)
-        if not _same(form.get("csrf", ""), session.csrf):
+        try:
+            form = await read_form(request, with_files=path == CALL)
+        except OSError as error:
+            return PlainTextResponse(f"no room for the files: {error.strerror or error}", 507)
+        if form is None:
+            most = f"{MOST_BODY:,} bytes, {MOST_UPLOAD:,} with files," if path == CALL else ""
+            return PlainTextResponse(
+                f"a form of at most {most or f'{MOST_BODY:,} bytes'} is taken", 413
+            )
+        request.state.form, request.state.files = form.fields, form.files
+        if session is None:
+            return None
+        if not _same(form.fields.get("csrf", ""), session.csrf):
             return PlainTextResponse("this form is not of this session: load its page again", 403)
         return None
 
@@ -181,25 +212,6 @@ def _foreign(method: str, headers: Mapping[str, str]) -> str:
         if origin.partition("://")[2].lower() != headers["host"].lower():
             return "the Origin is not this page's"
     return ""
-
-
-async def _form(request: Request) -> dict[str, str] | None:
-    """Return the fields of a form, None where it is none or too large."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        return None
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BODY:
-            return None
-    try:
-        pairs = parse_qsl(
-            body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS
-        )
-    except ValueError:
-        return None
-    return {name: value.replace("\r\n", "\n") for name, value in pairs}
 
 
 def _with_headers(send: Send) -> Send:

@@ -22,10 +22,12 @@ from toolsrv.web.security import PREFIX, Session, Sessions
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.mcp_server.admission import Admission
     from toolsrv.mcp_server.elicitation import RunConsents
     from toolsrv.mcp_server.resources import EndedRuns
     from toolsrv.runs.queue import Runs
     from toolsrv.web.pulls import ModelPulls
+    from toolsrv.web.uploads import Uploads
     from toolsrv.workbench import Workbench
 
 log = logging.getLogger(__name__)
@@ -56,6 +58,8 @@ class Site:
     runs: Runs
     kept: EndedRuns
     consents: RunConsents
+    searches: Admission
+    calls: Admission
     sessions: Sessions
     pulls: ModelPulls
     cookie: str
@@ -77,6 +81,12 @@ def form_of(request: Request) -> Mapping[str, str]:
     """Return the form of a POST."""
     form: Mapping[str, str] = request.state.form
     return form
+
+
+def files_of(request: Request) -> Uploads:
+    """Return the files of a POST; they are closed with it, except those that are taken out."""
+    files: Uploads = request.state.files
+    return files
 
 
 @functools.cache

@@ -19,6 +19,18 @@
     place.textContent = text;
   }
 
+  // The server refuses a file that is too large as well, but only once it is there.
+  all("input[data-most-bytes]").forEach((input) =>
+    input.addEventListener("change", () => {
+      const most = Number(input.dataset.mostBytes);
+      const large = [...input.files].find((file) => file.size > most);
+      input.setCustomValidity(
+        large ? `${large.name} has ${large.size.toLocaleString("en")} bytes, more than a call may send.` : ""
+      );
+      input.reportValidity();
+    })
+  );
+
   // A disabled button would not be sent, so it is disabled after the form is.
   addEventListener("submit", (event) => {
     const form = event.target;
