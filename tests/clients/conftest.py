@@ -62,6 +62,13 @@ def schemas(served: Server) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def home(tmp_path: Path, served: Server) -> Home:
-    """A scratch home."""
-    return Home(tmp_path / "home", served)
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(tmp_path: Path, served: Server) -> Iterator[Home]:
+    """A scratch home; what clients leave running in it is ended."""
+    one = Home(tmp_path / "home", served)
+    yield one
+    one.end_leftovers()

@@ -1,7 +1,6 @@
 """Published clients that need a model: how each is set up and started, and what it does by itself.
 
-``connect`` is the client's name for ``toolsrv connect``; a client that it does not know is set up
-by hand. ``before`` writes the client's own configuration, as its user has it, before our entry
+``connect`` is the client's name for ``toolsrv connect``; "" for one that is set up by hand. ``before`` writes the client's own configuration, as its user has it, before our entry
 comes. ``shown`` says which half of a result reaches the model.
 """
 
@@ -14,8 +13,6 @@ from typing import Any, Literal
 from tests.clients.installed import Package
 from tests.clients.model_protocols import MODEL
 from tests.clients.places import Home
-
-from toolsrv.clients.register import command
 
 PROMPT = "What is the capital of Peru?"
 Half = Literal["text", "data", "both"]
@@ -43,11 +40,6 @@ class ModelClient:
     http: bool = False
     first: tuple[str, ...] = ()
     """Words of a command that is run once before, as its user does; ``URL`` stands for the model."""
-
-
-def server_command(home: Home) -> list[str]:
-    """Return what an entry that is written by hand starts."""
-    return [str(command()), "--data-dir", str(home.server.data), "serve"]
 
 
 def _claude(url: str) -> Start:
@@ -84,12 +76,6 @@ def _gemini(url: str) -> Start:
         "GEMINI_CLI_TRUST_WORKSPACE": "true",  # in other folders it starts no server
     }
     return Start(("-p", PROMPT, "--yolo", "-m", "gemini-2.5-flash"), env)
-
-
-def _before_qwen(home: Home, _: str) -> None:
-    program, *arguments = server_command(home)
-    servers = {"toolsrv": {"command": program, "args": arguments}}
-    home.write(".qwen/settings.json", {"mcpServers": servers})
 
 
 def _qwen(url: str) -> Start:
@@ -171,7 +157,7 @@ MODEL_CLIENTS = (
     ),
     ModelClient(
         Package("@qwen-code/qwen-code", "0.24.4", "qwen"), "Qwen Code",
-        "mcp__toolsrv__", "both", _qwen, _before_qwen,
+        "mcp__toolsrv__", "both", _qwen, connect="qwen", http=True,
     ),
     ModelClient(
         Package("@continuedev/cli", "1.5.47", "cn"), "Continue CLI",

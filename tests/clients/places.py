@@ -81,7 +81,7 @@ class Home:
         return ended
 
     def run(self, command: Sequence[str], more: Mapping[str, str] | None = None) -> Ended:
-        """Run a client to its end, without a terminal, and end what it leaves behind."""
+        """Run a client to its end, without a terminal."""
         process = subprocess.Popen(
             command,
             cwd=self.work,
@@ -99,8 +99,6 @@ class Home:
             os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate()
             raise AssertionError(f"no end in {SECONDS} s\n{output}\n{errors}") from None
-        finally:
-            self.end_leftovers()
         return Ended(process.returncode, output, errors)
 
     def end_leftovers(self) -> None:

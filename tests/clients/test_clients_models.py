@@ -14,6 +14,7 @@ from tests.clients.places import Home
 API = "Data/country_facts/capital_city"
 SCRIPT = (
     Step("search_apis", {"query": "capital city of a country", "limit": 3}),
+    Step("call_api", {"id": API[:-1], "arguments": {"country": "Peru"}}),
     Step("call_api", {"id": API, "arguments": {"country": "Peru"}}),
     Step("solve_task", {"task": "What is the capital of Norway?"}),
 )
@@ -49,8 +50,10 @@ def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
         assert _lost(tool, schemas[name]) == []
     results = [one for one in model.results if one.tool != "get_run"]
     assert [one.tool for one in results] == [one.tool for one in SCRIPT], ended
-    search, call, solve = (one.text for one in results)
+    search, wrong, call, solve = (one.text for one in results)
     assert API in search
+    assert "no API has the id" in wrong
+    assert API in wrong.replace("\\/", "/")  # the hint
     assert "Lima" in call
     assert _half(call) == client.shown
     assert "Oslo" in solve or "Oslo" in model.results[-1].text
