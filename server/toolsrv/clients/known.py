@@ -108,6 +108,7 @@ _HTTP: Mapping[str, Callable[[str, str, Entry], Entry]] = {
     "opencode": _plain(type="remote", enabled=True),
     "windsurf": lambda _, url, headers: {"serverUrl": url, "headers": headers},
     "gemini": lambda _, url, headers: {"httpUrl": url, "headers": headers},
+    "qwen": lambda _, url, headers: {"httpUrl": url, "headers": headers},
     "codex": lambda _, url, headers: {"url": url, "http_headers": headers},
     "copilot": lambda _, url, headers: {
         "type": "http", "url": url, "headers": headers, "tools": ["*"],
@@ -202,6 +203,7 @@ CLIENTS = {
         Client("cline", "Cline", "it reads its file again by itself", opens=("2024-11-05",)),
         Client("roo", "Roo Code", "restart its MCP servers"),
         Client("gemini", "Gemini CLI", _RESTART),
+        Client("qwen", "Qwen Code", _RESTART),
         Client("antigravity", "Antigravity", _RESTART),
         Client("copilot", "Copilot CLI", _SESSION, opens=("2026-07-28", "2025-11-25")),
         Client("jan", "Jan", "switch toolsrv on in its settings"),

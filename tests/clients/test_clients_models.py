@@ -1,0 +1,79 @@
+"""Published clients with a scripted model: they find our entry, call our tools, pass results on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.clients.model_api import FINAL, ModelApi, Step
+from tests.clients.model_clients import MODEL_CLIENTS, ModelClient
+from tests.clients.model_protocols import Tool
+from tests.clients.places import Home
+
+API = "Data/country_facts/capital_city"
+SCRIPT = (
+    Step("search_apis", {"query": "capital city of a country", "limit": 3}),
+    Step("call_api", {"id": API[:-1], "arguments": {"country": "Peru"}}),
+    Step("call_api", {"id": API, "arguments": {"country": "Peru"}}),
+    Step("solve_task", {"task": "What is the capital of Norway?"}),
+)
+pytestmark = pytest.mark.nightly
+
+
+def _cases() -> list[Any]:
+    return [
+        pytest.param(client, http, id=f"{client.package.program}-{'http' if http else 'stdio'}")
+        for client in MODEL_CLIENTS
+        for http in ((False, True) if client.http else (False,))
+    ]
+
+
+@pytest.mark.parametrize(("client", "http"), _cases())
+def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
+    client: ModelClient, http: bool, home: Home, schemas: dict[str, dict[str, Any]]
+) -> None:
+    program = str(client.package.install())
+    with ModelApi(SCRIPT, schemas, client.prefix) as model:
+        client.before(home, model.url)
+        if client.connect:
+            over = ("--http", "--port", str(home.server.port)) if http else ()
+            home.toolsrv("connect", client.connect, *over)
+        if client.first:
+            words = [one.replace("URL", model.url) for one in client.first]
+            assert home.run([program, *words]).code == 0
+        start = client.start(model.url)
+        ended = home.run([program, *start.arguments], start.env)
+    assert ended.code == 0, ended
+    assert model.tools.keys() == schemas.keys(), ended
+    for name, tool in model.tools.items():
+        assert _lost(tool, schemas[name]) == []
+    results = [one for one in model.results if one.tool != "get_run"]
+    assert [one.tool for one in results] == [one.tool for one in SCRIPT], ended
+    search, wrong, call, solve = (one.text for one in results)
+    assert API in search
+    assert "no API has the id" in wrong
+    assert API in wrong.replace("\\/", "/")  # the hint
+    assert "Lima" in call
+    assert _half(call) == client.shown
+    assert "Oslo" in solve or "Oslo" in model.results[-1].text
+    assert FINAL in ended.output
+
+
+def _lost(tool: Tool, schema: Mapping[str, Any]) -> list[str]:
+    """Return what the model is not shown of a schema: parameters, words about them, requirements."""
+    properties = schema.get("properties", {})
+    names = [name for name in properties if name not in tool.properties]
+    words = [
+        f"{name}: description"
+        for name, value in properties.items()
+        if value["description"] not in tool.properties.get(name, {}).get("description", "")
+    ]
+    wanted = set(schema.get("required", ())) - set(tool.schema.get("required", ()))
+    return [*names, *words, *(f"{name}: required" for name in wanted)]
+
+
+def _half(text: str) -> str:
+    """Return which half of a result of ``call_api`` a text holds."""
+    plain, data = f"{API}: status 200" in text, '"status":200' in text.replace(" ", "")
+    return "both" if plain and data else "text" if plain else "data" if data else "none"
