@@ -75,7 +75,7 @@ def eval_apibench(
     retriever finds. A call that matches no API of the corpus is a hallucination; one that matches
     an API for the question's domain is right. Nothing is executed.
     """
-    from toolsrv_lab.evaluation.apibench import MAX_TOKENS, PickResult
+    from toolsrv_lab.evaluation.apibench import PickResult
     from toolsrv_lab.evaluation.apibench_data import (
         corpus_file,
         questions_file,
@@ -96,26 +96,20 @@ def eval_apibench(
     questions = draw(every, limit, seed=bench.options().seed, key=lambda one: one.id)
     name, identity = evaluation.identity(bench.settings)
     cells = {kind: Cell(name, identity, kind) for kind in kinds}
-    settings = {
-        "domain": domain,
-        "corpus": evaluation.file_hash(corpus_path),
-        "questions": evaluation.file_hash(path),
-        "documents": documents,
-        "max_tokens": MAX_TOKENS,
-    }
+    settings = log_settings(domain, corpus_path, path, documents)
     folder = evaluation.out_folder(out)
     with ResultLog(folder / evaluation.LOG if folder else None, settings) as log:
         kept = CellLog(log, PickResult)
         try:
-            _ask(bench, questions, cells, corpus, kept, documents)
+            ask(bench, questions, cells, corpus, kept, documents)
         except KeyboardInterrupt:
             note(log.kept())
             raise
         except DataError:
             if len(log) and not as_json:
-                _show(domain, name, _figures(cells, questions, kept))
+                _show(domain, name, figures_of(cells, questions, kept))
             raise
-        found = _figures(cells, questions, kept)
+        found = figures_of(cells, questions, kept)
     document = {
         "model": name,
         "settings": settings,
@@ -131,6 +125,19 @@ def eval_apibench(
         _show(domain, name, found)
 
 
+def log_settings(domain: Domain, corpus: Path, questions: Path, documents: int) -> dict[str, Any]:
+    """Return what results depend on besides model and retriever."""
+    from toolsrv_lab.evaluation.apibench import MAX_TOKENS
+
+    return {
+        "domain": domain,
+        "corpus": evaluation.file_hash(corpus),
+        "questions": evaluation.file_hash(questions),
+        "documents": documents,
+        "max_tokens": MAX_TOKENS,
+    }
+
+
 def _kinds(given: Sequence[str]) -> list[Any]:
     from toolsrv_lab.evaluation.apibench_retrieval import KINDS
 
@@ -141,7 +148,7 @@ def _kinds(given: Sequence[str]) -> list[Any]:
     return found
 
 
-def _ask(
+def ask(
     bench: Workbench,
     questions: Sequence[Question],
     cells: Mapping[Any, Cell],
@@ -149,7 +156,12 @@ def _ask(
     log: CellLog[PickResult],
     documents: int,
 ) -> None:
-    """Ask what the log lacks; what it has opens no model and builds no index."""
+    """Ask what the log lacks; what it has opens no model and builds no index.
+
+    Raises:
+        UsageError: the bench's model is no chat model.
+        DataError: it failed; says what is kept.
+    """
     from toolsrv_lab.evaluation.apibench import run_picks
     from toolsrv_lab.evaluation.apibench_retrieval import retriever
 
@@ -166,9 +178,10 @@ def _ask(
         run_picks(model, questions, retrieve, corpus, log, stop=stop, progress=progress.step)
 
 
-def _figures(
+def figures_of(
     cells: Mapping[Any, Cell], questions: Sequence[Question], log: CellLog[PickResult]
 ) -> dict[str, PickFigures]:
+    """Return the figures of each retriever that the log has results of."""
     from toolsrv_lab.evaluation.apibench import figures
 
     ids = [one.id for one in questions]

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.cells import Cell
-    from toolsrv_lab.evaluation.statistics import Difference, Mean, Share
+    from toolsrv_lab.evaluation.statistics import Difference, Mean, PlottedRate, Share
     from toolsrv_lab.evaluation.strategies import Compared, SolvedFigures, Summary
     from toolsrv_lab.evaluation.toolbench_queries import QueryFigures
     from toolsrv_lab.solving import FaultyCaller
+    from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
     from toolsrv_runtime.contract.models import ChatModel
+    from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import Solver
     from toolsrv_runtime.stop import Stop
+    from toolsrv_runtime.toolbench.answer_files import Answer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -117,6 +120,33 @@ def solver_on(bench: Workbench, caller: FaultyCaller, registry: Registry | None 
     )
 
 
+def answer_of_solve(bench: Workbench, apis: Mapping[str, Api], outcome: Outcome) -> Answer:
+    """Return the answer file of a solve on the bench's model, of ``apis`` by id."""
+    from toolsrv_registry.functions import FunctionList
+    from toolsrv_runtime.toolbench.answer_writer import answer_of
+
+    literal = outcome.format.startswith("toolllama")  # as that model saw them
+    offered = FunctionList([apis[one] for one in outcome.candidates], literal=literal)
+    prompts = bench.prompts()
+    return answer_of(
+        outcome,
+        offered.to_json(finish=prompts.finish),
+        tools=offered.tool_list_block(),
+        words=prompts.words,
+        faithful=bench.is_faithful,
+    )
+
+
+def write_answer_file(place: Path, query_id: str, method: str, answer: Answer) -> None:
+    """Write ``ID_METHOD.json`` into a folder, which pass-rate and win-rate read."""
+    from toolsrv_registry.file_names import portable_name
+    from toolsrv_runtime.toolbench.answer_writer import write_answer
+
+    out_folder(place)
+    number = portable_name(query_id.replace("/", "-").replace("_", "-"))
+    write_answer(place / f"{number}_{method}.json", answer)
+
+
 def out_folder(out: Path | None) -> Path | None:
     """Return the folder of ``--out``, made where it is not there. Raises UsageError."""
     if out is None:
@@ -143,17 +173,18 @@ def write_report(folder: Path | None, document: Mapping[str, Any]) -> None:
 
 def plot(
     folder: Path | None,
-    shares: Mapping[str, Mapping[str, Share]],
+    shares: Mapping[str, Mapping[str, PlottedRate]],
     title: str,
     marks: Mapping[str, float] | None = None,
+    file: str = PLOT,
 ) -> None:
-    """Draw ``solved.svg``; where matplotlib is not installed, say so instead."""
+    """Draw ``file``; where matplotlib is not installed, say so instead."""
     from toolsrv_lab.evaluation.statistics import draw_shares
 
     if folder is None or not any(shares.values()):
         return
     try:
-        draw_shares(shares, folder / PLOT, title=title, marks=marks)
+        draw_shares(shares, folder / file, title=title, marks=marks)
     except UsageError as error:
         note(f"note: no plot: {error.message} ({error.hint})")
 

@@ -256,6 +256,7 @@ class _Work:
         from toolsrv_lab.evaluation import stable
         from toolsrv_lab.evaluation.cells import run_cells
         from toolsrv_lab.evaluation.stable_world import QueryRetriever, WorldCaller
+        from toolsrv_registry.file_names import portable_name
         from toolsrv_runtime.calls.simulation import SchemaSimulator
 
         simulator = SchemaSimulator(self.bench.options().seed) if misses == "schema" else None
@@ -263,12 +264,21 @@ class _Work:
         retriever = QueryRetriever(CallableRetriever(self.bench.searchable(), lambda _api: True))
         solver = self._solver(retriever, caller)
 
+        def answer(outcome: Outcome) -> Answer:
+            return evaluation.answer_of_solve(self.bench, self.apis, outcome)
+
         async def solve(query: Query, options: SolveOptions) -> StableResult:
-            found, answer = await stable.solve_query(
+            found, file = await stable.solve_query(
                 query, options, solver=solver, caller=caller, retriever=retriever, apis=self.apis,
-                answer=self._answer, method=self.cell.strategy,
+                answer=answer, method=self.cell.strategy,
             )  # fmt: skip
-            self._write(query, answer)
+            if self.folder is not None:
+                evaluation.write_answer_file(
+                    self.folder / ANSWERS / portable_name(query.set),
+                    query.query_id,
+                    self.cell.strategy,
+                    file,
+                )
             return found
 
         try:
@@ -296,33 +306,6 @@ class _Work:
             prompts=self.bench.prompts() if profile.format == "toolllama" else None,
             fidelity=self.bench.fidelity(),
         )
-
-    def _answer(self, outcome: Outcome) -> Answer:
-        from toolsrv_registry.functions import FunctionList
-        from toolsrv_runtime.toolbench.answer_writer import answer_of
-
-        literal = outcome.format.startswith("toolllama")  # as that model saw them
-        offered = FunctionList([self.apis[one] for one in outcome.candidates], literal=literal)
-        prompts = self.bench.prompts()
-        return answer_of(
-            outcome,
-            offered.to_json(finish=prompts.finish),
-            tools=offered.tool_list_block(),
-            words=prompts.words,
-            faithful=self.bench.is_faithful,
-        )
-
-    def _write(self, query: Query, answer: Answer) -> None:
-        """Write ``answers/SET/ID_STRATEGY.json``, which pass-rate and win-rate read."""
-        from toolsrv_registry.file_names import portable_name
-        from toolsrv_runtime.toolbench.answer_writer import write_answer
-
-        if self.folder is None:
-            return
-        place = self.folder / ANSWERS / portable_name(query.set)
-        evaluation.out_folder(place)
-        number = portable_name(query.query_id.replace("/", "-").replace("_", "-"))
-        write_answer(place / f"{number}_{self.cell.strategy}.json", answer)
 
 
 @contextlib.contextmanager
