@@ -177,6 +177,11 @@ def tables(
         found += runs.apibench(session, request, apibench.expanduser(), left_out)
     if wanted("lora", bool(lora and full), "--lora and --full"):
         found += runs.tuning(session, request, full, lora)
+    if not found:
+        raise UsageError(
+            f"there is no table to make: {'; '.join(f'{name} {why}' for name, why in left_out.items())}",
+            hint="toolsrv lab tables --help says what each table takes",
+        )
     found.sort(key=lambda one: NUMBERS.index(one.number))
     _write(request.folder, found, left_out, as_json=as_json)
 
