@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory import tables_runs as runs
+from toolsrv.cli.laboratory import tables_solves as solves
+from toolsrv.cli.laboratory.tables_runs import WORLDS, Request
 from toolsrv.cli.laboratory.tooleval import judge_options
 from toolsrv.cli.options import adapter_option, example, faithful_options, profile_option
 from toolsrv.cli.output import Bar, emit_json, note
@@ -23,54 +25,11 @@ from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv_lab.paper_tables.table import PaperTable
-    from toolsrv_lab.retrieval.queries import Query
 
 NUMBERS = ("1", "2", "3", "4", "5", "6", "lora")
-WORLDS: Mapping[str, dict[str, str]] = {
-    "simulated": {"simulate": "schema", "mode": "live"},
-    "recordings": {"simulate": "schema", "mode": "replay"},
-    "live": {"simulate": "off", "mode": "live"},
-}
-"""Settings of each world; what recordings do not have is simulated."""
-WORLD_TEXTS = {
-    "simulated": "simulated by response schema",
-    "recordings": "recordings, misses simulated by response schema",
-    "live": "live",
-}
 MARKDOWN, DOCUMENT = "tables.md", "tables.json"
 _MARKS = {"2": "their retriever", "3": "ChatGPT, DFSDT", "4": "ToolLLaMA, DFSDT"}
 _PATH = click.Path(path_type=Path)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for. ``judge`` are the options of ``open_judge``, ``bench`` those of a model.
-
-    ``command`` returns the command that makes a part of the tables: options by name, None leaves one out.
-    """
-
-    tables: tuple[str, ...]
-    folder: Path
-    queries: tuple[Path, ...]
-    limit: int
-    models: tuple[str, ...]
-    base: tuple[str, ...]
-    strategies: tuple[str, ...]
-    apis: tuple[str, ...]
-    world: str
-    given: tuple[str, ...]
-    times: int
-    rounds: int
-    keep_going: bool
-    judge: dict[str, Any]
-    bench: dict[str, Any]
-    command: Callable[..., str]
-
-    def read_queries(self) -> list[Query]:
-        """Return the queries of all files. Raises DataError, NotFoundError."""
-        from toolsrv_lab.retrieval.queries import read_queries
-
-        return [one for path in self.queries for one in read_queries(path.expanduser())]
 
 
 @click.command(
@@ -152,8 +111,6 @@ def tables(
     the same command goes on there. Each value carries its command, seed, world and share of
     simulated responses.
     """
-    from toolsrv.cli.laboratory import tables_runs as runs
-
     request = _request(numbers, queries, limit, out, flags)
     left_out: dict[str, str] = {}
     found: list[PaperTable] = []
@@ -172,11 +129,11 @@ def tables(
     models = bool(request.models or request.base)
     solved = [one for one in ("3", "4", "6") if wanted(one, bool(queries) and models, "--models and --queries")]  # fmt: skip
     if solved:
-        found += runs.solves(session, request, solved)
+        found += solves.solves(session, request, solved)
     if wanted("5", apibench is not None and models, "--models and --apibench") and apibench:
         found += runs.apibench(session, request, apibench.expanduser(), left_out)
     if wanted("lora", bool(lora and full), "--lora and --full"):
-        found += runs.tuning(session, request, full, lora)
+        found += solves.tuning(session, request, full, lora)
     if not found:
         raise UsageError(
             f"there is no table to make: {'; '.join(f'{name} {why}' for name, why in left_out.items())}",
