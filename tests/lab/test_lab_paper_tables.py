@@ -108,7 +108,7 @@ def test_a_name_with_a_bar_does_not_break_the_markdown() -> None:
     table = PaperTable(number="9", title="t", columns=("x",), rows=(row,), published="theirs")
     text = markdown([table])
     assert "| here | a/b | 1.0 |" in text
-    assert "seed 4; world: live; simulated responses: x 0/1" in text
+    assert "seed 4; world: live; simulated responses: 0/1" in text
     assert "*paper*" not in text
 
 
@@ -308,7 +308,7 @@ def test_answers_that_were_written_are_data_of_table_1(place: Path) -> None:
     answers = str(place / "out" / "answers")
     unsaid = tables(place, "--tables", "1", "--answers", answers)
     assert unsaid.exit_code == 0, unsaid.output
-    cells = rows(place, "1")["answers"]
+    cells = rows(place, "1")["out/answers"]
     assert (cells["tools"]["value"], cells["APIs"]["value"]) == (1, 2)
     results = [one["result"]["solved"] for one in solved(place)]
     made = sum(one["usage"]["calls"] for one in results)
@@ -316,9 +316,9 @@ def test_answers_that_were_written_are_data_of_table_1(place: Path) -> None:
     assert cells["calls"]["value"] == made > 0
     assert 1 <= cells["reasoning length"]["value"] <= 2
     assert "real calls" not in cells
-    said = tables(place, "--tables", "1", "--answers", answers, "--answers-world", "simulated")
+    said = tables(place, "--tables", "1", "--simulated-answers", answers)
     assert said.exit_code == 0, said.output
-    cells = rows(place, "1")["answers"]
+    cells = rows(place, "1")["out/answers"]
     assert cells["real calls"]["value"] == 0
     assert cells["calls"]["made"]["simulated"]["count"] == made
 

@@ -102,7 +102,12 @@ def _count(file: Path, found: AnswerData, real: Callable[[str], bool] | None) ->
 
 def data_table(folders: Sequence[AnswerData], command: str) -> PaperTable:
     """Return Table 1 with a row for each folder."""
-    rows = [Row(name=one.folder.name, source=HERE, cells=_cells(one, command)) for one in folders]
+    rows = [
+        Row(
+            name="/".join(one.folder.absolute().parts[-2:]), source=HERE, cells=_cells(one, command)
+        )
+        for one in folders
+    ]
     return PaperTable(
         number="1",
         title="data with solution paths",

@@ -40,7 +40,7 @@ _MOST_CHAINS = 32
 class TableSolve(BaseModel):
     """What became of one query. ``form``: the answer as ToolEval judges it.
 
-    ``sources`` counts the responses by where they came from.
+    ``sources`` counts the responses by where they came from; a refused call has none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -130,7 +130,7 @@ class Solves:
         file = self.answer(outcome)
         result = TableSolve(
             solved=judge_query(query, outcome, self.apis),
-            sources=dict(Counter(one.source for one in outcome.evidence)),
+            sources=dict(Counter(one.source for one in outcome.evidence if one.status)),
             form=tooleval_form(file, STRATEGIES[cell.strategy]),
         )
         return result, file

@@ -216,6 +216,12 @@ def _row_made(row: Row) -> list[str]:
         f"`{key[0]}`, seed {key[1]}; world: {key[2]}"
         + (f"; judge: {key[3]}" if key[3] else "")
         + (f"; {seconds[key]:.1f} s a query" if key in seconds else "")
-        + (f"; simulated responses: {', '.join(simulated)}" if simulated else "")
+        + (f"; simulated responses: {_once(simulated)}" if simulated else "")
         for key, simulated in commands.items()
     ]
+
+
+def _once(simulated: Sequence[str]) -> str:
+    """Return shares by column, one that all columns have once."""
+    shares = {one.rpartition(" ")[2] for one in simulated}
+    return shares.pop() if len(shares) == 1 else ", ".join(simulated)

@@ -68,8 +68,10 @@ _PATH = click.Path(path_type=Path)
               help="Table 2: the zero-shot sentence encoder. [default: all-MiniLM-L6-v2]")  # fmt: skip
 @click.option("--answers", multiple=True, type=_PATH, metavar="DIR",
               help="Table 1: a folder of answer files. May be given several times.")  # fmt: skip
-@click.option("--answers-world", type=click.Choice(["real", "simulated"]),
-              help="How calls in --answers were answered, where the folder does not say.")  # fmt: skip
+@click.option("--real-answers", multiple=True, type=_PATH, metavar="DIR",
+              help="The same, where real APIs answered all calls, as in ToolBench's data.")  # fmt: skip
+@click.option("--simulated-answers", multiple=True, type=_PATH, metavar="DIR",
+              help="The same, where all responses were simulated.")  # fmt: skip
 @click.option("--apibench", type=_PATH, metavar="DIR",
               help="Table 5: Gorilla's files DOMAIN_api.jsonl and DOMAIN_eval.json.")  # fmt: skip
 @click.option("--lora", multiple=True, type=_PATH, metavar="DIR",
@@ -96,7 +98,8 @@ def tables(
     corpus: str,
     encoder: str | None,
     answers: tuple[Path, ...],
-    answers_world: Any,
+    real_answers: tuple[Path, ...],
+    simulated_answers: tuple[Path, ...],
     apibench: Path | None,
     lora: tuple[Path, ...],
     full: tuple[Path, ...],
@@ -122,8 +125,9 @@ def tables(
             left_out[number] = f"needs {option}"
         return inputs
 
-    if wanted("1", bool(answers), "--answers"):
-        found.append(_data(request, answers, answers_world))
+    folders = {None: answers, "real": real_answers, "simulated": simulated_answers}
+    if wanted("1", any(folders.values()), "--answers"):
+        found.append(_data(request, folders))
     if wanted("2", bool(queries), "--queries"):
         found.append(runs.retrieval(session, request, corpus, encoder))
     models = bool(request.models or request.base)
@@ -213,13 +217,17 @@ def _commands(context: click.Context) -> Callable[..., str]:
     return command
 
 
-def _data(request: Request, folders: Sequence[Path], world: Any) -> PaperTable:
+def _data(request: Request, folders: Mapping[Any, Sequence[Path]]) -> PaperTable:
     from toolsrv_lab.paper_tables.answer_data import data_table, read_answer_data
 
     with Bar("reading answers", "files") as bar:
-        found = [read_answer_data(one.expanduser(), world, progress=bar.show) for one in folders]
-    nothing = dict.fromkeys(("queries", "models", "base", "apibench", "lora", "full"))
-    return data_table(found, request.command(numbers="1", **nothing))
+        found = [
+            read_answer_data(one.expanduser(), world, progress=bar.show)
+            for world, paths in folders.items()
+            for one in paths
+        ]
+    others = ("queries", "models", "base", "apibench", "lora", "full")
+    return data_table(found, request.command(numbers="1", **runs.without(*others)))
 
 
 def _write(

@@ -35,7 +35,8 @@ RANKINGS, VECTORS = "rankings.jsonl", "encoder.npz"
 BASE = "untuned base"
 _PICKERS = {"ours": "our retriever", "oracle": "oracle"}
 _DOCUMENTS = 5
-FOR_DATA = ("answers", "answers_world", "apibench", "lora", "full")
+ANSWER_FOLDERS = ("answers", "real_answers", "simulated_answers")
+FOR_DATA = (*ANSWER_FOLDERS, "apibench", "lora", "full")
 FOR_MODELS = ("models", "base", "strategies", "apis", "world", "given", "limit")
 """Options that only some tables take, to be left out of the commands of others."""
 
@@ -193,7 +194,7 @@ def apibench(
     if not found:
         left_out["5"] = " ".join(["has nothing:", *missing])
         return []
-    command = request.command(numbers="5", **without("queries", "answers", "lora", "full"))
+    command = request.command(numbers="5", **without("queries", *ANSWER_FOLDERS, "lora", "full"))
     return [apibench_table(found, request.judge["seed"] or 0, command, missing)]
 
 

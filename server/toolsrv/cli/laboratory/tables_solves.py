@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.tables_runs import (
+    ANSWER_FOLDERS,
     BASE,
     FOR_DATA,
     FOR_MODELS,
@@ -401,7 +402,7 @@ def tuning(
     sides = {"full": _answer_sets(full), "LoRA": _answer_sets(lora)}
     passed, won, judge = _judge_sets(session, request, sides, "full")
     made = Provenance(
-        command=request.command(numbers="lora", **without("queries", "apibench", "answers", *FOR_MODELS)),
+        command=request.command(numbers="lora", **without("queries", "apibench", *ANSWER_FOLDERS, *FOR_MODELS)),
         seed=request.judge["seed"] or 0,
         world="not said by the files",
         judge=judge,
