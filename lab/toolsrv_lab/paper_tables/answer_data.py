@@ -131,7 +131,7 @@ def _cells(one: AnswerData, command: str) -> dict[str, Value]:
     made = Provenance(command=command, seed=0, world=one.world, simulated=simulated)
     counts = (len(one.tools), len(one.functions), one.instances, one.calls, one.real)
     cells = {
-        name: Value(value=count, digits=0, made=made)
+        name: Value(value=count, digits=0, percent=False, made=made)
         for name, count in zip(DATA_COLUMNS, counts, strict=False)
         if count is not None
     }

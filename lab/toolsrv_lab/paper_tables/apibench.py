@@ -13,14 +13,14 @@ WORLD = "no calls: a call is compared with the corpus"
 
 def apibench_table(
     found: Mapping[str, Mapping[str, PickFigures]],
+    commands: Mapping[str, str],
     seed: int,
-    command: str,
     notes: Sequence[str] = (),
 ) -> PaperTable:
-    """Return Table 5 of figures by row and domain."""
-    made = Provenance(command=command, seed=seed, world=WORLD)
+    """Return Table 5 of figures by row and domain, and of the command that makes each row."""
     rows = []
     for name, domains in found.items():
+        made = Provenance(command=commands[name], seed=seed, world=WORLD)
         cells = {}
         for domain, one in domains.items():
             for measure, part in (("hallucination", one.hallucination), ("AST", one.accuracy)):

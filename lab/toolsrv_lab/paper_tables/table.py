@@ -39,7 +39,7 @@ class Provenance(BaseModel):
 class Value(BaseModel):
     """One cell: a value with its 95 % interval; ``count`` of ``of`` where it is a share.
 
-    Shares are in per cent. The interval is None where there is none: of counts, of one value, and
+    Shares are in per cent, and ``percent`` says so. The interval is None where there is none: of counts, of one value, and
     of published values. ``digits`` are those after the point that a person is shown.
     """
 
@@ -51,6 +51,7 @@ class Value(BaseModel):
     count: int | None = None
     of: int | None = None
     digits: int = 1
+    percent: bool = True
     made: Provenance | None = None
 
     @property
@@ -60,7 +61,8 @@ class Value(BaseModel):
         if self.low is None or self.high is None:
             return shown
         counted = f"{self.count}/{self.of} = " if self.count is not None else ""
-        return f"{counted}{shown} ({self.low:.0f}-{self.high:.0f})"
+        digits = 0 if self.percent else self.digits
+        return f"{counted}{shown} ({self.low:.{digits}f}-{self.high:.{digits}f})"
 
 
 class Row(BaseModel):
@@ -140,11 +142,11 @@ def share_value(share: Share, made: Provenance | None = None) -> Value | None:
 def mean_value(
     mean: Mean, of: int, made: Provenance | None = None, *, scale: float = 1.0
 ) -> Value | None:
-    """Return a mean of ``of`` values times ``scale``, None where there was none."""
+    """Return a mean of ``of`` values, None where there was none; times 100 it is in per cent."""
     if mean.mean is None:
         return None
     low, high = (None if one is None else scale * one for one in (mean.low, mean.high))
-    return Value(value=scale * mean.mean, low=low, high=high, of=of, made=made)
+    return Value(value=scale * mean.mean, low=low, high=high, of=of, percent=scale != 1, made=made)
 
 
 def published_row(name: str, columns: Sequence[str], values: str) -> Row:

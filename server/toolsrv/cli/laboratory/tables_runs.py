@@ -182,6 +182,7 @@ def apibench(
     from toolsrv_lab.paper_tables.published import HUBS
 
     found: dict[str, dict[str, PickFigures]] = {}
+    commands: dict[str, str] = {}
     missing: list[str] = []
     for domain, hub in HUBS.items():
         try:
@@ -189,13 +190,12 @@ def apibench(
         except NotFoundError:
             missing.append(f"{hub} is left out: {place} has no corpus or no questions of it.")
             continue
-        for name, figures in _picks(session, request, domain, files, missing).items():
+        for name, figures in _picks(session, request, domain, files, commands, missing).items():
             found.setdefault(name, {})[domain] = figures
     if not found:
         left_out["5"] = " ".join(["has nothing:", *missing])
         return []
-    command = request.command(numbers="5", **without("queries", *ANSWER_FOLDERS, "lora", "full"))
-    return [apibench_table(found, request.judge["seed"] or 0, command, missing)]
+    return [apibench_table(found, commands, request.judge["seed"] or 0, missing)]
 
 
 def _picks(
@@ -203,8 +203,10 @@ def _picks(
     request: Request,
     domain: Any,
     files: tuple[Path, Path],
+    commands: dict[str, str],
     missing: list[str],
 ) -> dict[str, PickFigures]:
+    """Return figures by row; adds the rows' commands, and why a model has none."""
     from toolsrv.cli.laboratory.apibench import ask, figures_of, log_settings
     from toolsrv_lab.evaluation.apibench import PickResult
     from toolsrv_lab.evaluation.apibench_data import read_corpus, read_questions
@@ -218,10 +220,13 @@ def _picks(
     settings = log_settings(domain, *files, _DOCUMENTS)
     with ResultLog(request.folder / f"apibench-{domain}.jsonl", settings) as log:
         kept = CellLog(log, PickResult)
-        for given in (*request.models, *request.base):
+        named = [("models", one) for one in request.models] + [
+            ("base", one) for one in request.base
+        ]
+        for option, given in named:
             bench = session.workbench(model=given, **request.bench)
             name, identity = evaluation.identity(bench.settings)
-            label = f"{name} ({BASE})" if given in request.base else name
+            label = f"{name} ({BASE})" if option == "base" else name
             questions = draw(
                 every, request.limit, seed=bench.options().seed, key=lambda one: one.id
             )
@@ -235,5 +240,9 @@ def _picks(
                 note(log.kept())
                 raise
             figures = figures_of(cells, questions, kept)
-            found |= {f"{label}, {_PICKERS[kind]}": one for kind, one in figures.items()}
+            rows = {f"{label}, {_PICKERS[kind]}": one for kind, one in figures.items()}
+            model: dict[str, Any] = without("models", "base") | {option: given}
+            others = without("queries", *ANSWER_FOLDERS, "lora", "full")
+            commands |= dict.fromkeys(rows, request.command(numbers="5", **model, **others))
+            found |= rows
     return found
