@@ -47,8 +47,9 @@ def zero_shot(
     vectors = _kept_vectors(kept, key)
     if vectors is None:
         vectors = np.zeros((0, encoder.dimensions), np.float32)
+    order = np.argsort([len(one) for one in texts], kind="stable")  # batches of alike length
     for start in range(len(vectors), len(texts), _KEPT_AT_ONCE):
-        fresh = encoder.encode(texts[start : start + _KEPT_AT_ONCE])
+        fresh = encoder.encode([texts[at] for at in order[start : start + _KEPT_AT_ONCE]])
         vectors = np.concatenate([vectors, fresh])
         try:
             write_arrays(kept, {"key": key, "vectors": vectors})
@@ -61,7 +62,8 @@ def zero_shot(
     whole = vectors
 
     def scores(query: str) -> npt.NDArray[np.float32]:
-        found: npt.NDArray[np.float32] = whole @ encoder.encode([query])[0]
+        found = np.zeros(len(texts), np.float32)
+        found[order] = whole @ encoder.encode([query])[0]
         return found
 
     return scores
