@@ -14,12 +14,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from toolsrv_lab.evaluation.apibench_data import HUBS, Corpus, CorpusApi, Question
+from toolsrv_lab.retrieval.baselines import bm25
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.encoder import Progress
-from toolsrv_registry.index.lexicon import Entry, make_lexicon
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.words import words
 
 Kind = Literal["ours", "bm25", "oracle", "none"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -89,14 +88,10 @@ def _category(api: CorpusApi) -> str:
 
 def _bm25(corpus: Corpus) -> Callable[[str], Iterable[CorpusApi]]:
     """Return BM25 over the documents, each one field of words."""
-    lexicon = make_lexicon(
-        Entry(str(at), "", "", "", "", ("", "", "", " ".join(words(one.document)), "", ""))
-        for at, one in enumerate(corpus.apis)
-    )
+    scores = bm25([one.document for one in corpus.apis])
 
     def rank(text: str) -> Iterable[CorpusApi]:
-        scores = lexicon.fit([text]).words[0]
-        return (corpus.apis[int(at)] for at in np.argsort(-scores, kind="stable"))
+        return (corpus.apis[int(at)] for at in np.argsort(-scores(text), kind="stable"))
 
     return rank
 

@@ -131,6 +131,24 @@ def name_of(query: Query) -> str:
     return f"{query.set}/{query.query_id}"
 
 
+def offer(
+    options: SolveOptions,
+    ids: Sequence[str],
+    retriever: QueryRetriever,
+    apis: Mapping[str, Api],
+) -> SolveOptions:
+    """Have a retriever offer some APIs, and return the options of a solve among them alone.
+
+    Without a known API the retriever searches. A fault of the engine is raised.
+    """
+    retriever.candidates = [apis[one] for one in dict.fromkeys(ids) if one in apis]
+    update: dict[str, Any] = {"keep_on_fault": False}
+    if retriever.candidates:
+        update["candidates"] = min(len(retriever.candidates), MAX_CANDIDATES)
+        update |= {"search_again": False, "look_wider": False}
+    return options.model_copy(update=update)
+
+
 async def solve_query(
     query: Query,
     options: SolveOptions,
@@ -149,14 +167,9 @@ async def solve_query(
     Raises:
         ToolsrvError: the model or the world failed.
     """
-    ids = dict.fromkeys(one.id for one in query.candidates)
-    retriever.candidates = [apis[one] for one in ids if one in apis]
-    update: dict[str, Any] = {"keep_on_fault": False}
-    if retriever.candidates:
-        update["candidates"] = min(len(retriever.candidates), MAX_CANDIDATES)
-        update |= {"search_again": False, "look_wider": False}
+    given = offer(options, [one.id for one in query.candidates], retriever, apis)
     caller.begin()
-    outcome = await solver.solve(query.query, options.model_copy(update=update))
+    outcome = await solver.solve(query.query, given)
     file = answer(outcome)
     result = StableResult(
         solved=judge_query(query, outcome, apis),
@@ -168,12 +181,16 @@ async def solve_query(
 
 def failed_solve(query: Query, error: ToolsrvError) -> StableResult:
     """Return the result of a solve that raised: no answer, which counts as unsolved."""
-    form = {
+    return StableResult(solved=failed_query(query, error), use=CacheUse(), form=empty_form(query))
+
+
+def empty_form(query: Query) -> dict[str, Any]:
+    """Return the form of a query without an answer, as ToolEval judges it."""
+    return {
         "query": query.query,
         "available_tools": [],
         "answer": {"method": "", "total_steps": 0, "final_answer": "", "answer_details": []},
     }
-    return StableResult(solved=failed_query(query, error), use=CacheUse(), form=form)
 
 
 def answer_sets(results: Sequence[StableResult], model: str) -> list[AnswerSet]:

@@ -11,7 +11,7 @@ import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -186,8 +186,28 @@ _LETTER = 0.065
 """Width of a letter of the legend, inches."""
 
 
+class PlottedRate(Protocol):
+    """A rate in [0, 1] with its interval, ``of`` so many; of none there is no bar."""
+
+    @property
+    def rate(self) -> float:
+        """The height of the bar."""
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+
+    @property
+    def of(self) -> int:
+        """What it is a rate of."""
+
+
 def draw_shares(
-    shares: Mapping[str, Mapping[str, Share]],
+    shares: Mapping[str, Mapping[str, PlottedRate]],
     path: Path,
     *,
     title: str,

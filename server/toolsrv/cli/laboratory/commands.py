@@ -157,6 +157,7 @@ def report() -> None:
             "Turn what was trained into what ships.",
         ),
         "eval": ("toolsrv.cli.laboratory.commands:eval_", "Judge on files of queries."),
+        "tables": ("toolsrv.cli.laboratory.tables:tables", "ToolLLM's tables, the paper's beside."),
         "fuzz": (
             "toolsrv.cli.laboratory.robustness:fuzz",
             "Look for inputs that break what is promised.",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.cells import Cell
-    from toolsrv_lab.evaluation.statistics import Difference, Mean, Share
+    from toolsrv_lab.evaluation.statistics import Difference, Mean, PlottedRate, Share
     from toolsrv_lab.evaluation.strategies import Compared, SolvedFigures, Summary
     from toolsrv_lab.evaluation.toolbench_queries import QueryFigures
     from toolsrv_lab.solving import FaultyCaller
@@ -173,17 +173,18 @@ def write_report(folder: Path | None, document: Mapping[str, Any]) -> None:
 
 def plot(
     folder: Path | None,
-    shares: Mapping[str, Mapping[str, Share]],
+    shares: Mapping[str, Mapping[str, PlottedRate]],
     title: str,
     marks: Mapping[str, float] | None = None,
+    file: str = PLOT,
 ) -> None:
-    """Draw ``solved.svg``; where matplotlib is not installed, say so instead."""
+    """Draw ``file``; where matplotlib is not installed, say so instead."""
     from toolsrv_lab.evaluation.statistics import draw_shares
 
     if folder is None or not any(shares.values()):
         return
     try:
-        draw_shares(shares, folder / PLOT, title=title, marks=marks)
+        draw_shares(shares, folder / file, title=title, marks=marks)
     except UsageError as error:
         note(f"note: no plot: {error.message} ({error.hint})")
 

@@ -1,0 +1,1 @@
+"""The tables of the ToolLLM paper, from our own runs, with its own numbers beside them."""
