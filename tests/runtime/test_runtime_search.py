@@ -30,7 +30,7 @@ from toolsrv_runtime.search.dfsdt import (
     dfsdt,
     react,
 )
-from toolsrv_runtime.search.tree import Code, pre_order
+from toolsrv_runtime.search.tree import Code, Tree, pre_order
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
@@ -310,3 +310,45 @@ def test_a_finished_tree_is_read_from_its_root_down_with_siblings_as_they_came()
     nodes = [Numbered(2, 0), Numbered(0, -1), Numbered(1, 0), Numbered(3, 2), Numbered(4, 2)]
     assert [one.id for one in pre_order(nodes)] == [0, 2, 3, 4, 1]
     assert list(pre_order(())) == []
+
+
+def _send(search: Generator[Effect, EffectResult, int], *answers: Any) -> None:
+    """Send answers to a search, whatever it asked."""
+    next(search)
+    for one in answers:
+        search.send(one)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([None], "Think needs a move"),
+        ([True], "Think needs a move"),
+        ([CALL, None], "Act needs an observation"),
+        ([CALL, "text"], "Act needs an observation"),
+    ],
+)
+def test_a_wrong_answer_to_a_search_is_an_error_of_its_driver(
+    answers: list[Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        _send(dfsdt(SearchState(), SearchRules()), *answers)
+    with pytest.raises(TypeError, match="Decompose needs moves"):
+        _send(decomposed(SearchState(), SearchRules(), dfsdt, dfsdt), "text")
+    with pytest.raises(TypeError, match="Compare needs a bool"):
+        _send(dfs(SearchState(), SearchRules()), TEXT, TEXT, "text")
+
+
+def test_what_was_tried_below_a_node_is_the_first_call_of_each_reply() -> None:
+    tree = Tree()
+    first = tree.add(tree.root, CALL)
+    thought = tree.add(tree.root, TEXT)
+    below = tree.add(thought, BARE)
+    tree.add(thought, CALL)
+    tree.add(below, CALL)
+    tree.fail(tree.root, "the model failed")
+    assert tree.root.tried() == [first, below]
+    assert first.tried() == []
+    assert len(tree) == len(list(tree.walk())) == 14
+    assert [one.id for one in below.path()] == [0, 4, 5, 6]
+    assert below.calls() == [below]
