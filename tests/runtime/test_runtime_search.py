@@ -282,7 +282,7 @@ def test_subtasks_are_searched_in_turn_and_the_task_below_them() -> None:
 def test_a_subtask_without_a_result_is_told_and_the_best_calls_of_another_stay() -> None:
     findings = SearchState()
     search = decomposed(findings, SearchRules(width=1, depth=30, answers=2), react, react)
-    script = ["the model failed", CALL, UNKNOWN, "the model failed", DONE]
+    script: list[Said | str] = ["the model failed", CALL, UNKNOWN, "the model failed", DONE]
     _, calls, _, begun = _turns(search, *script)
     assert calls == 5
     assert begun == [(0, True), (1, False), (None, True)]
