@@ -15,7 +15,12 @@ from toolsrv_registry.api import Api, McpTool, SecurityScheme
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.authenticated import FixedValues
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
-from toolsrv_runtime.calls.credentials import recovery_hint, subscription_page
+from toolsrv_runtime.calls.credentials import (
+    key_names,
+    missing_credentials,
+    recovery_hint,
+    subscription_page,
+)
 from toolsrv_runtime.calls.exchange import CallLimits, Exchange
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.rate_limits import CallUsage, DailyLimits, HostLimiter, HostLimits
@@ -283,3 +288,38 @@ def test_what_to_do_about_an_outcome() -> None:
     assert subscription_page(LIVE, "api.test", "") == "https://api.test"
     assert subscription_page(LIVE, "x.p.rapidapi.com", "") == "https://rapidapi.com/search/t"
     assert subscription_page(LIVE, "api.test", "https://plans.test") == "https://plans.test"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (httpx.ConnectTimeout(""), "timed_out", "no connection within 7 seconds"),
+        (httpx.ReadTimeout(""), "timed_out", "nothing came for 9 seconds"),
+        (httpx.WriteTimeout(""), "timed_out", "no answer within 50 seconds"),
+        (httpx.ConnectError("refused"), "network_error", "ConnectError: refused"),
+        (httpx.RemoteProtocolError("odd"), "network_error", "RemoteProtocolError: odd"),
+    ],
+)
+def test_how_a_connection_ends_is_said(error: Exception, kind: str, said: str) -> None:
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    async def run() -> CallResult:
+        network = Network(transport=httpx.MockTransport(fail))
+        limits = CallLimits(seconds=50, connect_s=7, read_s=9, retries=0)
+        async with Caller(transports={}, network=network, limits=limits) as caller:
+            return await caller.call(LIVE, {})
+
+    got = asyncio.run(run())
+    assert (got.kind, got.status, got.error) == (kind, 0, said)
+
+
+def test_keys_that_cannot_be_sent_together_are_told_from_keys_that_are_not_set() -> None:
+    one, other = (
+        SecurityScheme(name=name, kind="http", scheme=name) for name in ("basic", "bearer")
+    )
+    both = LIVE.model_copy(update={"security": ((one, other),)})
+    assert missing_credentials(both, "api.test", lambda _: "").startswith("keys that are not set")
+    said = missing_credentials(both, "api.test", lambda _: "id:s3cret")
+    assert said == "credentials that cannot be sent together"
+    assert key_names(LIVE, "x.p.rapidapi.com") == ("rapidapi",)

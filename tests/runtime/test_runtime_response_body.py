@@ -216,3 +216,10 @@ def test_a_body_that_grows_over_what_is_saved_leaves_nothing(tmp_path: Path) -> 
         spooled(tmp_path, response(b"x" * 10, b"x" * 11), limit=20)
     assert list(tmp_path.iterdir()) == []
     assert spooled(tmp_path, response(b"x" * 10, b"x" * 10), limit=20)[1] is not None
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SpoolError, match="cannot be written to") as caught:
+        spooled(tmp_path / "file", response(b"x" * 20))
+    assert "free some space" in caught.value.hint
