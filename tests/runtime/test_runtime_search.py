@@ -279,6 +279,17 @@ def test_subtasks_are_searched_in_turn_and_the_task_below_them() -> None:
     assert [one.move for one in end.calls()] == [CALL, CALL, CALL, DONE]
 
 
+def test_a_subtask_tries_another_way_before_it_ends_and_ends_with_its_first_answer() -> None:
+    findings = SearchState()
+    search = decomposed(findings, SearchRules(answers=2), dfsdt, react)
+    script: list[Said | str] = ["the model failed", CALL, TEXT, CALL, TEXT, DONE]
+    _, calls, reasons, begun = _turns(search, *script)
+    assert (calls, reasons) == (6, ["the model failed"])
+    assert begun == [(0, True), (1, True), (None, True)]
+    (end,) = findings.answers
+    assert [one.move for one in end.calls()] == [CALL, CALL, DONE]
+
+
 def test_a_subtask_without_a_result_is_told_and_the_best_calls_of_another_stay() -> None:
     findings = SearchState()
     search = decomposed(findings, SearchRules(width=1, depth=30, answers=2), react, react)
