@@ -101,6 +101,24 @@ def test_what_is_wrong_with_arguments_as_text_is_said(text: str, said: str) -> N
     assert said in caught.value.message
 
 
+def test_one_value_is_read_as_a_call_would_read_it() -> None:
+    parameter = Parameter(name="n", type="NUMBER", place="query", json_schema={"type": "integer"})
+    assert args.convert(TYPED, Parameter(name="n", type="NUMBER"), "1250.5") == 1250.5
+    assert args.convert(TYPED, Parameter(name="s", enum=("rich",)), "RICH") == "rich"
+    with pytest.raises(ArgumentError, match="must be a whole number, not 'many'") as caught:
+        args.convert(TYPED, parameter, "many")
+    assert caught.value.hint == "it is the value of 'n'"
+    assert args.parse(" \n") == {}
+
+
+def test_the_arguments_of_a_refusal_are_those_that_can_be_written() -> None:
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    given = {"a": 1, "b": float("nan"), "c": "\ud800", "d": deep, "e": object(), "\ud800": 1}
+    assert args.json_safe(given) == {"a": 1}
+
+
 @pytest.mark.parametrize(("count", "more"), [(20, ""), (21, ", … (21 in all)")])
 def test_of_very_many_choices_some_are_listed(count: int, more: str) -> None:
     names = tuple(f"n{at}" for at in range(count))

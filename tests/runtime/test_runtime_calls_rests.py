@@ -150,6 +150,18 @@ def test_who_gives_up_waiting_takes_no_turn_from_others() -> None:
     asyncio.run(run())
 
 
+def test_a_rate_is_the_time_between_two_calls_of_one_host_and_a_pause_a_longer_one() -> None:
+    pace = rate_limits.RateLimiter(4)
+    assert (pace.interval, rate_limits.RateLimiter(0).interval) == (0.25, 0)
+    pace.called("a", 10)
+    assert (pace.ready("a"), pace.ready("b")) == (10.25, 0)
+    pace.pause("a", 9)
+    assert pace.ready("a") == 10.25
+    pace.pause("a", 12)
+    pace.called("a", 10)
+    assert pace.ready("a") == 12
+
+
 def test_the_limits_of_a_host_are_told_without_a_rate_where_there_is_none() -> None:
     assert HostLimiter(HostLimits(rate=0, at_once=3)).describe() == "3 at once"
     assert HostLimiter(HostLimits(rate=0.5)).describe() == "0.5 calls a second and 4 at once"

@@ -225,6 +225,14 @@ def test_an_empty_object_is_a_part_of_its_own_in_several_parts_and_nothing_in_a_
         sent(form, {"l": []})
 
 
+def test_a_whole_form_is_an_object() -> None:
+    for media in ("multipart/form-data", "application/x-www-form-urlencoded"):
+        whole = operation({"requestBody": body({"type": ["object", "string"]}, media)})
+        with pytest.raises(ArgumentError, match="takes a JSON object"):
+            sent(whole, {"body": "text"})
+        assert b"k" in sent(whole, {"body": {"k": "v"}}).content
+
+
 def test_an_object_in_a_list_of_a_form_is_json_without_blanks() -> None:
     fields = {"l": {"type": "array", "items": {"type": "object"}}}
     content = body({"type": "object", "properties": fields}, "application/x-www-form-urlencoded")

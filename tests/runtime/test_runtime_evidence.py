@@ -392,3 +392,27 @@ def test_a_name_in_a_script_without_capitals_is_traced_where_a_response_may_run_
 
 def test_a_text_mostly_in_a_script_without_capitals_names_nothing() -> None:
     assert trace("東京は日本の首都です", "", [(1, "x")]) == Traced()
+
+
+@pytest.mark.parametrize(
+    ("answer", "response", "supported", "unsupported"),
+    [
+        ("It is 12 345 here.", {"a": 12, "b": 345}, ["12 345"], []),
+        ("It is 12 345 here.", {"a": 12, "b": 346}, [], ["12 345"]),
+        ("It was 31.02.2026.", {"on": "31.02.2026"}, ["31.02.2026"], []),
+        ("It was 31.02.2026.", {"on": "28.02.2026"}, [], ["31.02.2026"]),
+        ("It was in May 2026.", {"on": "2026-05-03"}, ["May 2026"], []),
+        ("It was in May 2025.", {"on": "2026-05-03"}, [], ["May 2025"]),
+        ("Сегодня тепло.", {"city": "Oslo"}, [], []),
+        ("It has 3 rooms.", {"rooms": ["a", "b", "c"]}, ["3"], []),
+        ("It has 4 rooms.", {"rooms": ["a", "b", "c"]}, [], ["4"]),
+        ("It has 3.5 rooms.", {"rooms": ["a", "b", "c"]}, [], ["3.5"]),
+        ("Call +49 30 901820.", {"phone": "+49-30-901820"}, ["+49 30 901820"], []),
+    ],
+)
+def test_parts_of_dates_numbers_and_names_are_traced(
+    answer: str, response: Any, supported: list[str], unsupported: list[str]
+) -> None:
+    found = trace(answer, "", [(1, response)])
+    assert texts(found.supported) == supported
+    assert texts(found.unsupported) == unsupported

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from toolsrv_runtime.calls import result
 from toolsrv_runtime.calls.response_body import (
     CHUNK_BYTES,
     NAME_LIMIT,
     OCTET_STREAM,
+    Attachment,
     EncodingError,
+    content_disposition_filename,
     detect_media_type,
     is_redactable,
     iter_decompressed,
@@ -76,6 +79,30 @@ def test_a_file_has_a_name_of_limited_length_with_a_suffix(
     name: str, media: str, safe: str
 ) -> None:
     assert safe_filename(name, media) == safe
+
+
+def test_a_file_says_how_large_it_is_and_takes_bytes_as_base64_alone() -> None:
+    file = Attachment.from_bytes(PNG * 200, "", "a  \u202eb.png")
+    assert (file.size, file.summary, file.name) == (2_000, "2,000 bytes, image/png", "a b.png")
+    assert file.content == PNG * 200
+    assert file.contains_any(["", "PNG"])
+    assert not file.contains_any(["", "GIF"])
+    with pytest.raises(ValidationError, match="is no base64"):
+        Attachment(blob="!")
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ('attachment; filename="a.png"', "a.png"),
+        ("attachment; filename*=utf-8''%C3%A4.png; filename=b.png", "ä.png"),
+        ("attachment; filename*0*=no-such'x'%E4; filename*1=b", "\xe4b"),
+        ("attachment; name=a.png", ""),
+        ("", ""),
+    ],
+)
+def test_the_name_of_a_file_is_read_from_its_header(header: str, name: str) -> None:
+    assert content_disposition_filename(header) == name
 
 
 @pytest.mark.parametrize("declared", ["text/plain; CharSet='ISO-8859-1'", "x/y; charset=latin-1"])
@@ -189,3 +216,10 @@ def test_a_body_that_grows_over_what_is_saved_leaves_nothing(tmp_path: Path) -> 
         spooled(tmp_path, response(b"x" * 10, b"x" * 11), limit=20)
     assert list(tmp_path.iterdir()) == []
     assert spooled(tmp_path, response(b"x" * 10, b"x" * 10), limit=20)[1] is not None
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SpoolError, match="cannot be written to") as caught:
+        spooled(tmp_path / "file", response(b"x" * 20))
+    assert "free some space" in caught.value.hint

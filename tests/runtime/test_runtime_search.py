@@ -30,7 +30,7 @@ from toolsrv_runtime.search.dfsdt import (
     dfsdt,
     react,
 )
-from toolsrv_runtime.search.tree import Code, pre_order
+from toolsrv_runtime.search.tree import Code, Tree, pre_order
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
@@ -279,10 +279,21 @@ def test_subtasks_are_searched_in_turn_and_the_task_below_them() -> None:
     assert [one.move for one in end.calls()] == [CALL, CALL, CALL, DONE]
 
 
+def test_a_subtask_tries_another_way_before_it_ends_and_ends_with_its_first_answer() -> None:
+    findings = SearchState()
+    search = decomposed(findings, SearchRules(answers=2), dfsdt, react)
+    script: list[Said | str] = ["the model failed", CALL, TEXT, CALL, TEXT, DONE]
+    _, calls, reasons, begun = _turns(search, *script)
+    assert (calls, reasons) == (6, ["the model failed"])
+    assert begun == [(0, True), (1, True), (None, True)]
+    (end,) = findings.answers
+    assert [one.move for one in end.calls()] == [CALL, CALL, DONE]
+
+
 def test_a_subtask_without_a_result_is_told_and_the_best_calls_of_another_stay() -> None:
     findings = SearchState()
     search = decomposed(findings, SearchRules(width=1, depth=30, answers=2), react, react)
-    script = ["the model failed", CALL, UNKNOWN, "the model failed", DONE]
+    script: list[Said | str] = ["the model failed", CALL, UNKNOWN, "the model failed", DONE]
     _, calls, _, begun = _turns(search, *script)
     assert calls == 5
     assert begun == [(0, True), (1, False), (None, True)]
@@ -310,3 +321,45 @@ def test_a_finished_tree_is_read_from_its_root_down_with_siblings_as_they_came()
     nodes = [Numbered(2, 0), Numbered(0, -1), Numbered(1, 0), Numbered(3, 2), Numbered(4, 2)]
     assert [one.id for one in pre_order(nodes)] == [0, 2, 3, 4, 1]
     assert list(pre_order(())) == []
+
+
+def _send(search: Generator[Effect, EffectResult, int], *answers: Any) -> None:
+    """Send answers to a search, whatever it asked."""
+    next(search)
+    for one in answers:
+        search.send(one)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([None], "Think needs a move"),
+        ([True], "Think needs a move"),
+        ([CALL, None], "Act needs an observation"),
+        ([CALL, "text"], "Act needs an observation"),
+    ],
+)
+def test_a_wrong_answer_to_a_search_is_an_error_of_its_driver(
+    answers: list[Any], said: str
+) -> None:
+    with pytest.raises(TypeError, match=said):
+        _send(dfsdt(SearchState(), SearchRules()), *answers)
+    with pytest.raises(TypeError, match="Decompose needs moves"):
+        _send(decomposed(SearchState(), SearchRules(), dfsdt, dfsdt), "text")
+    with pytest.raises(TypeError, match="Compare needs a bool"):
+        _send(dfs(SearchState(), SearchRules()), TEXT, TEXT, "text")
+
+
+def test_what_was_tried_below_a_node_is_the_first_call_of_each_reply() -> None:
+    tree = Tree()
+    first = tree.add(tree.root, CALL)
+    thought = tree.add(tree.root, TEXT)
+    below = tree.add(thought, BARE)
+    tree.add(thought, CALL)
+    tree.add(below, CALL)
+    tree.fail(tree.root, "the model failed")
+    assert tree.root.tried() == [first, below]
+    assert first.tried() == []
+    assert len(tree) == len(list(tree.walk())) == 14
+    assert [one.id for one in below.path()] == [0, 4, 5, 6]
+    assert below.calls() == [below]

@@ -17,7 +17,13 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
 from toolsrv_runtime.calls.exchange import CallLimits
-from toolsrv_runtime.calls.rate_limits import CallUsage, DailyLimits, HostLimiter, HostLimits
+from toolsrv_runtime.calls.rate_limits import (
+    KEPT_DAYS,
+    CallUsage,
+    DailyLimits,
+    HostLimiter,
+    HostLimits,
+)
 
 HOST = "api.example.com"
 API = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{HOST}/a")
@@ -162,3 +168,38 @@ def test_the_last_success_of_an_api_is_kept(tmp_path: Path) -> None:
     assert usage.last_successes([API.id]) == {}
     call(usage, 200)
     assert usage.last_successes([API.id, "C/t/b"]) == {API.id: "2026-11-27T23:59:00+00:00"}
+
+
+def test_the_hosts_of_a_day_are_listed_with_the_most_called_first(tmp_path: Path) -> None:
+    clock = Clock()
+    limits = DailyLimits.parse("b.test=3")
+    usage = CallUsage(tmp_path / "u.sqlite3", limits, now=clock)
+    assert usage.today() == []
+    for host in ("c.test", "a.test", "b.test", "b.test"):
+        usage.take(host)
+    assert [(one.host, one.calls, one.limit) for one in usage.today()] == [
+        ("b.test", 2, 3),
+        ("a.test", 1, 0),
+        ("c.test", 1, 0),
+    ]
+    assert (usage.spent("a.test").describe, usage.spent("a.test").left) == ("1 calls today", None)
+    clock.now += timedelta(days=1)
+    assert usage.today() == []
+
+
+def test_counts_are_kept_for_a_month(tmp_path: Path) -> None:
+    clock = Clock()
+    usage = CallUsage(tmp_path / "u.sqlite3", now=clock)
+    usage.take(HOST)
+    for later, calls in ((KEPT_DAYS, 1), (1, 0)):
+        clock.now += timedelta(days=later)
+        usage.take(HOST)
+        then, clock.now = clock.now, Clock().now
+        assert usage.spent(HOST).calls == calls
+        clock.now = then
+
+
+def test_what_cannot_be_read_counts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "u.sqlite3").write_bytes(b"no database at all" * 100)
+    usage = CallUsage(tmp_path / "u.sqlite3")
+    assert (usage.today(), usage.spent(HOST).calls, usage.last_successes(["a"])) == ([], 0, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from email import message_from_bytes
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,6 +19,15 @@ from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.credentials import authorize
 from toolsrv_runtime.calls.request import OutgoingRequest, build_request
+from toolsrv_runtime.calls.serialization import (
+    FileArgument,
+    StyleError,
+    abbreviate_data_urls,
+    data_url,
+    decode_file,
+    inline_base64,
+    is_data_url,
+)
 from toolsrv_runtime.errors import ArgumentError
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -426,3 +436,44 @@ def test_of_a_range_of_media_types_the_files_own_is_sent(
 def test_a_long_text_is_sent() -> None:
     api = body({"type": "object", "properties": {"v": {"type": "string"}}}, "application/json")
     assert len(call(api, {"v": "x" * 1_000_000}).content) > 1_000_000
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        FileArgument(b"\0\1", "a b;c.png", "image/png"),
+        FileArgument(b"", "", ""),
+        FileArgument("é".encode(), "é.txt", "text/plain"),
+    ],
+)
+def test_a_file_is_read_from_its_data_url_as_it_was_written(file: FileArgument) -> None:
+    assert is_data_url(data_url(file))
+    assert decode_file(data_url(file), "f") == file
+
+
+def test_of_long_data_urls_people_see_size_and_digest() -> None:
+    long = data_url(FileArgument(b"x" * 3_000, "a.png", "image/png"))
+    digest = hashlib.sha256(b"x" * 3_000).hexdigest()
+    seen = f"data:image/png;name=a.png;base64 (3,000 bytes, SHA-256 {digest})"
+    short, broken = "data:,hi", "data:;base64,!" + "x" * 300
+    given = {"a": [long, short, 5], "b": broken, "c": "x" * 300}
+    assert abbreviate_data_urls(given) == {**given, "a": [seen, short, 5]}
+
+
+@pytest.mark.parametrize(
+    ("coding", "text", "wanted"),
+    [
+        ("base64", "data:;base64,-_8=", ""),
+        ("base64", "data:,%FB%FF", "+/8="),
+        ("base64url", "data:;base64,+/8=", "-_8="),
+        ("base64", "+/8=", "+/8="),
+        ("", "data:,%FB%FF", "data:,%FB%FF"),
+    ],
+)
+def test_bytes_stand_in_a_text_as_its_schema_has_them(coding: str, text: str, wanted: str) -> None:
+    schema = {"type": "string", "contentEncoding": coding}
+    if not wanted:
+        with pytest.raises(StyleError, match="no base64"):
+            inline_base64(text, schema)
+    else:
+        assert inline_base64(text, schema) == wanted

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -174,7 +173,7 @@ def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
 
 
 def coerce_to_type(parameter: Parameter, value: Any) -> Any:
-    """Return a value, neither empty nor null, as the API takes it.
+    """Return a value that JSON can hold, neither empty nor null, as the API takes it.
 
     Raises:
         WrongValueError: it is of another type, or none of the allowed values.
@@ -210,8 +209,6 @@ def _number(value: Any) -> int | float | str:
         return value if plain is None else plain
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(value, "a number")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong(value, "a finite number")
     return value
 
 
