@@ -38,6 +38,8 @@ class ModelClient:
     before: Callable[[Home, str], None] = lambda _home, _url: None
     connect: str = ""
     http: bool = False
+    trust: Callable[[Home], dict[str, str]] | None = None
+    """Lets the client read a project's file, as its user would, and returns variables it needs."""
     first: tuple[str, ...] = ()
     """Words of a command that is run once before, as its user does; ``URL`` stands for the model."""
 
@@ -52,12 +54,25 @@ def _claude(url: str) -> Start:
     return Start(("-p", PROMPT, "--allowedTools", "mcp__toolsrv"), env)
 
 
+def _trust_claude(home: Home) -> dict[str, str]:
+    projects = {str(home.work): {"hasTrustDialogAccepted": True}}
+    home.write(".claude.json", {"projects": projects})
+    home.write("work/.claude/settings.local.json", {"enabledMcpjsonServers": ["toolsrv"]})
+    return {}
+
+
 def _before_codex(home: Home, url: str) -> None:
     home.write(
         ".codex/config.toml",
         f'model = "{MODEL}"\nmodel_provider = "own"\n\n[model_providers.own]\nname = "own"\n'
         f'base_url = "{url}/v1"\nwire_api = "responses"\n',
     )
+
+
+def _trust_codex(home: Home) -> dict[str, str]:
+    with (home.folder / ".codex" / "config.toml").open("a") as file:
+        file.write(f'\n[projects."{home.work}"]\ntrust_level = "trusted"\n')
+    return {}
 
 
 def _codex(_: str) -> Start:
@@ -129,26 +144,36 @@ def _continue(_: str) -> Start:
     return Start(("-p", PROMPT, "--auto", "--config", "own.yaml"), {})
 
 
+def _trusted(_: Home) -> dict[str, str]:
+    """Add nothing: the folder is trusted already."""
+    return {}
+
+
 MODEL_CLIENTS = (
     ModelClient(
         Package("@anthropic-ai/claude-code", "2.1.332", "claude"), "Claude Code",
         "mcp__toolsrv__", "data", _claude, connect="claude-code", http=True,
+        trust=_trust_claude,
     ),
     ModelClient(
         Package("@openai/codex", "0.171.0", "codex"), "Codex",
         "mcp__toolsrv__", "data", _codex, _before_codex, connect="codex", http=True,
+        trust=_trust_codex,
     ),
     ModelClient(
         Package("@google/gemini-cli", "0.61.0", "gemini"), "Gemini CLI",
         "mcp_toolsrv_", "text", _gemini, _before_gemini, connect="gemini", http=True,
+        trust=_trusted,
     ),
     ModelClient(
         Package("opencode-ai", "1.18.33", "opencode"), "opencode",
         "toolsrv_", "text", _opencode, _before_opencode, connect="opencode", http=True,
+        trust=_trusted,
     ),
     ModelClient(
         Package("@github/copilot", "1.0.102", "copilot"), "Copilot CLI",
         "toolsrv-", "both", _copilot, connect="copilot", http=True,
+        trust=lambda _: {"GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP": "true"},
     ),
     ModelClient(
         Package("cline", "3.0.65", "cline"), "Cline CLI",
@@ -158,6 +183,7 @@ MODEL_CLIENTS = (
     ModelClient(
         Package("@qwen-code/qwen-code", "0.24.4", "qwen"), "Qwen Code",
         "mcp__toolsrv__", "both", _qwen, connect="qwen", http=True,
+        trust=_trusted,
     ),
     ModelClient(
         Package("@continuedev/cli", "1.5.47", "cn"), "Continue CLI",

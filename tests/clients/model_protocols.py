@@ -131,7 +131,8 @@ def _read_chat(body: Mapping[str, Any]) -> Request:
              one["function"].get("parameters") or {})
         for one in body.get("tools") or ()
     ]  # fmt: skip
-    names, results = {}, {}
+    names: dict[str, str] = {}
+    results: dict[str, Any] = {}
     for message in body.get("messages") or ():
         for call in message.get("tool_calls") or ():
             name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -180,7 +181,8 @@ def _read_responses(body: Mapping[str, Any]) -> Request:
             about = tool.get("description", "")
             name = tool.get("name", tool.get("type", ""))
             tools.append(Tool(name, about, tool.get("parameters") or {}, space))
-    names, results = {}, {}
+    names: dict[str, str] = {}
+    results: dict[str, Any] = {}
     for item in body.get("input") or ():
         if item.get("type") == "function_call":
             names[item["call_id"]] = _full(item.get("namespace", ""), item["name"])
@@ -225,7 +227,8 @@ def _read_messages(body: Mapping[str, Any]) -> Request:
         Tool(one["name"], one.get("description", ""), one.get("input_schema") or {})
         for one in body.get("tools") or ()
     ]
-    names, results = {}, {}
+    names: dict[str, str] = {}
+    results: dict[str, Any] = {}
     for message in body.get("messages") or ():
         for part in message["content"] if isinstance(message.get("content"), list) else ():
             if part.get("type") == "tool_use":
@@ -283,7 +286,8 @@ def _read_gemini(body: Mapping[str, Any]) -> Request:
         for group in body.get("tools") or ()
         for one in group.get("functionDeclarations") or ()
     ]  # fmt: skip
-    names, results = {}, {}
+    names: dict[str, str] = {}
+    results: dict[str, Any] = {}
     for content in body.get("contents") or ():
         for part in content.get("parts") or ():
             if answer := part.get("functionResponse"):

@@ -23,27 +23,28 @@ pytestmark = pytest.mark.nightly
 
 def _cases() -> list[Any]:
     return [
-        pytest.param(client, http, id=f"{client.package.program}-{'http' if http else 'stdio'}")
+        pytest.param(client, how, id=f"{client.package.program}-{how}")
         for client in MODEL_CLIENTS
-        for http in ((False, True) if client.http else (False,))
+        for how, can in (("stdio", True), ("http", client.http), ("project", client.trust))
+        if can
     ]
 
 
-@pytest.mark.parametrize(("client", "http"), _cases())
+@pytest.mark.parametrize(("client", "how"), _cases())
 def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
-    client: ModelClient, http: bool, home: Home, schemas: dict[str, dict[str, Any]]
+    client: ModelClient, how: str, home: Home, schemas: dict[str, dict[str, Any]]
 ) -> None:
     program = str(client.package.install())
     with ModelApi(SCRIPT, schemas, client.prefix) as model:
         client.before(home, model.url)
+        more = client.trust(home) if client.trust and how == "project" else {}
         if client.connect:
-            over = ("--http", "--port", str(home.server.port)) if http else ()
-            home.toolsrv("connect", client.connect, *over)
+            home.toolsrv("connect", client.connect, *_flags(how, home))
         if client.first:
             words = [one.replace("URL", model.url) for one in client.first]
             assert home.run([program, *words]).code == 0
         start = client.start(model.url)
-        ended = home.run([program, *start.arguments], start.env)
+        ended = home.run([program, *start.arguments], {**start.env, **more})
     assert ended.code == 0, ended
     assert model.tools.keys() == schemas.keys(), ended
     for name, tool in model.tools.items():
@@ -58,6 +59,12 @@ def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
     assert _half(call) == client.shown
     assert "Oslo" in solve or "Oslo" in model.results[-1].text
     assert FINAL in ended.output
+
+
+def _flags(how: str, home: Home) -> tuple[str, ...]:
+    """Return the flags of ``connect`` for an entry on HTTP, or in the file of a project."""
+    port = str(home.server.port)
+    return {"stdio": (), "http": ("--http", "--port", port), "project": ("--scope", "project")}[how]
 
 
 def _lost(tool: Tool, schema: Mapping[str, Any]) -> list[str]:
