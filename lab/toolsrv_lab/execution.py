@@ -260,7 +260,6 @@ class _RayRun(Generic[T, R]):
                     self._left.appendleft(task)
                     self._more.notify()
                 if isinstance(error, self._ray.exceptions.RayActorError):
-                    self._pool.on_lost()
                     self._lose(id(task), error)
                 raise
             try:
@@ -289,6 +288,7 @@ class _RayRun(Generic[T, R]):
             ) from error
 
     def _lose(self, task: int, error: Exception) -> None:
+        self._pool.on_lost()
         self._lost[task] += 1
         if self._lost[task] < MOST_LOST:
             return
