@@ -44,6 +44,7 @@ MOST_LOST = 3
 """Workers that may be lost over one task before it counts as what kills them."""
 _CONNECT_S = 10.0
 _START_S = 300.0
+_AGAIN_S = 1.0
 _SPARE_THREADS = 4
 _MESSAGE_LIMIT = 400
 
@@ -179,6 +180,13 @@ class RayPool(Generic[T, R]):
             await asyncio.to_thread(_connect, ray, self.cluster.address)
             try:
                 await _RayRun(self, ray, left, keep).run()
+            except ray.exceptions.RayTaskError:
+                raise  # a fault of ours in an actor
+            except ray.exceptions.RayError as error:
+                raise DataError(
+                    f"the Ray cluster {self.cluster.address} failed: {_one_line(error, last=True)}",
+                    hint="start it again; the same command goes on after what is done",
+                ) from error
             finally:
                 await asyncio.to_thread(ray.shutdown)
 
@@ -216,6 +224,7 @@ class _RayRun(Generic[T, R]):
         while True:
             actor = await self._started(kind)
             if actor is None:
+                await asyncio.sleep(_AGAIN_S)
                 continue
             self._live += 1
             try:
@@ -260,7 +269,6 @@ class _RayRun(Generic[T, R]):
                     self._left.appendleft(task)
                     self._more.notify()
                 if isinstance(error, self._ray.exceptions.RayActorError):
-                    self._pool.on_lost()
                     self._lose(id(task), error)
                 raise
             try:
@@ -289,9 +297,10 @@ class _RayRun(Generic[T, R]):
             ) from error
 
     def _lose(self, task: int, error: Exception) -> None:
+        self._pool.on_lost()
         self._lost[task] += 1
-        if self._lost[task] < MOST_LOST:
-            return
+        if self._lost[task] < MOST_LOST or (task < 0 and self._live):
+            return  # where others work, a node that cannot start one is no end
         last = _one_line(error, last=True)
         if task >= 0:
             raise DataError(

@@ -177,4 +177,4 @@ def _settings_of(bench: Workbench) -> dict[str, Any]:
 
 
 def _note_lost() -> None:
-    note("a worker of the cluster was lost; its task goes to another")
+    note("a worker of the cluster was lost; another one takes its place")
