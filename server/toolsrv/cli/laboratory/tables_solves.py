@@ -388,13 +388,18 @@ def _compared(
 
 
 def _judge_noted(tables: Sequence[PaperTable], row: Judged) -> list[PaperTable]:
-    """Return tables that say what their judge is worth, where that is known."""
-    if row.made("", False).judge != RULES:
-        return list(tables)
-    text = (
-        "The judge `rules` needs no model and agrees with people no better than chance: compare its rates "
-        "with each other, not with the paper's, whose judge is ChatGPT."
-    )
+    """Return tables that say what their judge is worth, or how to find out."""
+    judge = row.made("", False).judge
+    if judge == RULES:
+        text = (
+            "The judge `rules` needs no model and agrees with people no better than chance: compare its "
+            "rates with each other, not with the paper's, whose judge is ChatGPT."
+        )
+    else:
+        text = (
+            f"Judged by {judge}, in the paper by ChatGPT. `toolsrv lab eval agreement shipped --judge …` "
+            "says whether a judge may be quoted."
+        )
     return [one.model_copy(update={"notes": (*one.notes, text)}) for one in tables]
 
 
