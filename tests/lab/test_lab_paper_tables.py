@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -26,8 +28,10 @@ from toolsrv_lab.paper_tables.table import (
     mean_value,
     share_value,
 )
+from toolsrv_lab.retrieval import baselines
+from toolsrv_lab.retrieval.baselines import bm25, zero_shot
 from toolsrv_lab.retrieval.queries import Query
-from toolsrv_registry.encoder import SHIPPED_ENCODER
+from toolsrv_registry.encoder import SHIPPED_ENCODER, HashingEncoder, Vectors
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.outcome import Usage
 from toolsrv_runtime.solve import SolveOptions
@@ -122,6 +126,40 @@ def test_react_at_n_may_cost_as_many_replies_as_the_tree() -> None:
     solved = tree.solved.model_copy(update={"status": "answered", "usage": Usage(model_calls=7)})
     equal = equal_cost(options, tree.model_copy(update={"solved": solved}))
     assert equal.limits.model_calls == 7
+
+
+# ---------------------------------------------------------------- baselines
+class Counting(HashingEncoder):
+    """An encoder that fails after so many texts."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left = most
+
+    def encode(self, texts: Sequence[str], *, progress: Any = None) -> Vectors:
+        self.left -= len(texts)
+        if self.left < 0:
+            raise DataError("killed")
+        return super().encode(texts, progress=progress)
+
+
+def test_encoding_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "_KEPT_AT_ONCE", 2)
+    texts = ["the wind in a city, by the hour", "sun", "moon rises", "tides of the sea", "a parcel"]
+    kept = tmp_path / "vectors.npz"
+    with pytest.raises(DataError):
+        zero_shot(texts, Counting(4), kept)
+    scores = zero_shot(texts, Counting(2), kept)("moon rises")
+    assert int(scores.argmax()) == 2
+    assert scores == pytest.approx(zero_shot(texts, Counting(99), tmp_path / "v.npz")("moon rises"))
+    changed = ["moon", *texts[1:]]
+    with pytest.raises(DataError):
+        zero_shot(changed, Counting(1), kept)
+
+
+def test_bm25_finds_the_text_with_the_rare_word() -> None:
+    scores = bm25(["the wind in a city", "the sun in a city", "the parcel"])("wind of the city")
+    assert [int(at) for at in np.argsort(-scores)] == [0, 1, 2]
 
 
 # ---------------------------------------------------------------- the command
@@ -376,6 +414,17 @@ def test_lora_stands_beside_full_fine_tuning(place: Path) -> None:
     assert set(won["LoRA"]) == {"I1-Tool", "average"}
     assert won["full"] == {}
     assert "README of August 2023" in (place / "out" / "tables.md").read_text("utf-8")
+
+
+def test_sides_about_other_queries_are_no_comparison(place: Path) -> None:
+    for side in ("full", "lora"):
+        (place / side).mkdir()
+        value = {side: entry("It is 31 km/h.")}
+        (place / side / "G1_tool.json").write_text(json.dumps(value), "utf-8")
+    words = ("--full", str(place / "full"), "--lora", str(place / "lora"))
+    done = tables(place, "--tables", "lora", *words)
+    assert done.exit_code == 1
+    assert "no query in common" in done.output
 
 
 def test_apibench_leaves_out_domains_without_questions(place: Path) -> None:

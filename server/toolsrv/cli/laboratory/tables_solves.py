@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,8 @@ def solves(session: Session, request: Request, numbers: Sequence[str]) -> list[P
         except KeyboardInterrupt:
             note(log.kept())
             raise
-        reference, rows = _judged(session, request, models, subsets, kept)
+        compared = bool({"4", "6"}.intersection(numbers))
+        reference, rows = _judged(session, request, models, subsets, kept, compared=compared)
     first = rows[reference]
     found: list[PaperTable] = []
     if "3" in numbers:
@@ -132,12 +133,13 @@ def _subsets(request: Request, apis: Mapping[str, Api], seed: int) -> dict[str, 
 def _settings(request: Request, bench: Workbench) -> dict[str, Any]:
     """Return what solves depend on besides query and cell."""
     catalogs = [one.name for one in bench.registry().store.catalogs() if one.enabled]
+    run = ("profile", "adapter", "faithful", "faithful_in")
     return {
         "options": bench.options().model_dump(mode="json", exclude={"strategy", "category"}),
         "set": sorted(request.given),
         "world": request.world,
         "catalogs": sorted(catalogs),
-    }
+    } | {key: str(value) for key, value in request.bench.items() if key in run and value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +257,13 @@ def _judged(
     models: Sequence[_Model],
     subsets: Mapping[str, Sequence[Query]],
     log: CellLog[TableSolve],
+    *,
+    compared: bool,
 ) -> tuple[SolveCell, dict[SolveCell, Judged]]:
-    """Return the cell that others are compared with, and the judged row of each cell."""
+    """Return the cell that others are compared with, and the judged row of each cell.
+
+    Only rows of tables 4 and 6 are ``compared``.
+    """
     from toolsrv_lab.evaluation.stable import name_of
     from toolsrv_lab.paper_tables.rates import Judged
     from toolsrv_lab.paper_tables.solves import answer_set, simulated_share
@@ -267,7 +274,8 @@ def _judged(
         cell: {name: answer_set(cell, name, some, log) for name, some in subsets.items()}
         for cell in cells
     }
-    passed, won, judge = _judge_sets(session, request, sets, reference)
+    main = [cell for cell in cells if compared and _in_main(request, cell)]
+    passed, won, judge = _judge_sets(session, request, sets, reference, main)
     rows = {}
     for cell, model in cells.items():
         results = {
@@ -282,7 +290,7 @@ def _judged(
             seconds={
                 name: [one.solved.usage.seconds for one in some] for name, some in results.items()
             },
-            won=won[cell],
+            won=won.get(cell, {}),
         )
     return reference, rows
 
@@ -328,16 +336,22 @@ def _judge_sets(
     request: Request,
     sets: Mapping[Any, Mapping[str, AnswerSet]],
     reference: Any,
+    compared: Collection[Any],
 ) -> tuple[dict[Any, Any], dict[Any, Any], str]:
-    """Return labels and comparisons with the reference by row and subset, and the judge's name."""
+    """Return labels, comparisons with the reference of some rows, and the judge's name.
+
+    Both are by row and subset.
+    """
     from toolsrv_lab.tooleval import pass_rate
 
     labels: dict[Any, dict[str, Any]] = {}
     won: dict[Any, dict[str, Any]] = {}
-    answers = sum(len(one.answers) for some in sets.values() for one in some.values())
+    counts = {row: sum(len(one.answers) for one in some.values()) for row, some in sets.items()}
+    others = [row for row in sets if row in compared and row != reference]
+    total = sum(counts.values()) + sum(counts[row] for row in others)
     with (
         open_judge(session, request.folder, request.judge) as (judge, _votes, seed),
-        evaluation.Progress("judging", 2 * answers) as progress,
+        evaluation.Progress("judging", total) as progress,
     ):
         shared: dict[str, Any] = {
             "seed": seed,
@@ -347,7 +361,7 @@ def _judge_sets(
         for row, by_subset in sets.items():
             found = pass_rate.label_sets(judge, list(by_subset.values()), request.times, **shared)
             labels[row] = dict(zip(by_subset, found, strict=True))
-        for row, by_subset in sets.items():
+        for row in others:
             won[row] = {
                 name: _compared(
                     judge, request,
@@ -355,8 +369,8 @@ def _judge_sets(
                     (labels[reference][name], labels[row][name]),
                     shared,
                 )
-                for name, one in by_subset.items()
-                if row != reference and name in sets[reference]
+                for name, one in sets[row].items()
+                if name in sets[reference]
             }  # fmt: skip
     return labels, won, judge.name
 
@@ -374,13 +388,18 @@ def _compared(
 
 
 def _judge_noted(tables: Sequence[PaperTable], row: Judged) -> list[PaperTable]:
-    """Return tables that say what their judge is worth, where that is known."""
-    if row.made("", False).judge != RULES:
-        return list(tables)
-    text = (
-        "The judge `rules` needs no model and agrees with people no better than chance: compare its rates "
-        "with each other, not with the paper's, whose judge is ChatGPT."
-    )
+    """Return tables that say what their judge is worth, or how to find out."""
+    judge = row.made("", False).judge
+    if judge == RULES:
+        text = (
+            "The judge `rules` needs no model and agrees with people no better than chance: compare its "
+            "rates with each other, not with the paper's, whose judge is ChatGPT."
+        )
+    else:
+        text = (
+            f"Judged by {judge}, in the paper by ChatGPT. `toolsrv lab eval agreement shipped --judge …` "
+            "says whether a judge may be quoted."
+        )
     return [one.model_copy(update={"notes": (*one.notes, text)}) for one in tables]
 
 
@@ -398,16 +417,21 @@ def tuning(
     from toolsrv_lab.paper_tables.rates import Judged, tuning_tables
     from toolsrv_lab.paper_tables.subsets import SUBSETS, ordered
     from toolsrv_lab.paper_tables.table import Provenance
+    from toolsrv_lab.tooleval.win_rate import paired
 
     sides = {"full": _answer_sets(full), "LoRA": _answer_sets(lora)}
-    passed, won, judge = _judge_sets(session, request, sides, "full")
+    paired(*(list(one.values()) for one in sides.values()))  # they are about the same queries
+    passed, won, judge = _judge_sets(session, request, sides, "full", sides)
+    others = without("queries", "apibench", *ANSWER_FOLDERS, *FOR_MODELS)
     made = Provenance(
-        command=request.command(numbers="lora", **without("queries", "apibench", *ANSWER_FOLDERS, *FOR_MODELS)),
+        command=request.command(numbers="lora", **others),
         seed=request.judge["seed"] or 0,
         world="not said by the files",
         judge=judge,
-    )  # fmt: skip
-    rows = [Judged(name, lambda _n, _c: made, passed[name], won=won[name]) for name in sides]
+    )
+    rows = [
+        Judged(name, lambda _n, _c: made, passed[name], won=won.get(name, {})) for name in sides
+    ]
     names = ordered([one for some in sides.values() for one in some], SUBSETS)
     return _judge_noted(tuning_tables(rows, names), rows[0])
 
