@@ -186,9 +186,9 @@ class Workbench:
     @property
     def is_faithful(self) -> bool:
         """Whether a solve follows ToolBench in every difference, but for values that are named."""
-        from toolsrv_runtime.toolbench.reference import ALL
+        from toolsrv_runtime.toolbench.reference import names_all
 
-        return ALL in map(str.strip, self.settings.faithful.split(","))
+        return names_all(self.settings.faithful)
 
     def options(self, **given: Any) -> SolveOptions:
         """Return a solve's options: what is given (not ``None``), else those of this bench.

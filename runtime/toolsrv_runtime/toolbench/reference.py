@@ -124,6 +124,15 @@ ALL = "all"
 """Names every difference."""
 
 
+def _parts(text: str) -> list[str]:
+    return [part for part in map(str.strip, text.split(",")) if part]
+
+
+def names_all(text: str) -> bool:
+    """Return whether a text names every difference, whatever values it gives to some."""
+    return ALL in _parts(text)
+
+
 def parse_reference_mode(text: str) -> ReferenceMode:
     """Return the default but for the differences that are named, with commas between them.
 
@@ -133,9 +142,8 @@ def parse_reference_mode(text: str) -> ReferenceMode:
     Raises:
         UsageError: No difference has such a name, or it takes no such value.
     """
-    parts = [part for part in map(str.strip, text.split(",")) if part]
-    chosen: dict[str, Any] = REFERENCE.model_dump() if ALL in parts else {}
-    for part in parts:
+    chosen: dict[str, Any] = REFERENCE.model_dump() if names_all(text) else {}
+    for part in _parts(text):
         if part == ALL:
             continue
         name, given, value = (one.strip() for one in part.partition("="))

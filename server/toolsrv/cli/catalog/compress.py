@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.laboratory import evaluation
-from toolsrv.cli.options import engine_model_option, example, json_option, model_option
+from toolsrv.cli.options import (
+    engine_model_option,
+    example,
+    json_option,
+    model_option,
+    threads_option,
+)
 from toolsrv.cli.output import console, emit_json, note, pluralize, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import ToolsrvError
@@ -101,7 +107,7 @@ class _Provenance:
 @click.option("--seed", type=int, help="Seed of the replies.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True,
               help="APIs asked about at the same time.")  # fmt: skip
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@threads_option
 @click.option("--dry-run", is_flag=True, help="Show what would be asked; ask nothing.")
 @click.option("--undo", is_flag=True, help="Remove what was chosen; the source's schemas count.")
 @json_option

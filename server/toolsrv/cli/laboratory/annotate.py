@@ -17,7 +17,13 @@ import click
 
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.scale import Scale, scale_options
-from toolsrv.cli.options import engine_model_option, example, json_option, model_option
+from toolsrv.cli.options import (
+    engine_model_option,
+    example,
+    json_option,
+    model_option,
+    threads_option,
+)
 from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -62,7 +68,7 @@ _NOTE_SECONDS = 20.0
               help="Most nodes on one path; a call takes three.")  # fmt: skip
 @click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered in a task.")
 @click.option("--max-seconds", type=float, help="Time for one task.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@threads_option
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @scale_options
 @json_option

@@ -13,7 +13,13 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import engine_model_option, example, json_option, model_option
+from toolsrv.cli.options import (
+    engine_model_option,
+    example,
+    json_option,
+    model_option,
+    threads_option,
+)
 from toolsrv.cli.output import emit_json, note, pluralize, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many APIs, drawn with the seed.")  # fmt: skip
 @click.option("--seed", type=int, help="Seed of the draw and of the replies.")
-@click.option("--threads", type=int, help="Model threads; 0: automatic.")
+@threads_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
               help="Keep results and report here; the same command goes on there.")  # fmt: skip
 @scale_options

@@ -14,7 +14,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import share_text
-from toolsrv.cli.options import engine_model_option, example, json_option
+from toolsrv.cli.options import engine_model_option, example, json_option, threads_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -47,7 +47,7 @@ _OPTIONS = (
     click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True,
                  help="Questions asked at the same time."),
     click.option("--seed", type=int, help="Seed of votes and coins."),
-    click.option("--threads", type=int, help="Model threads; 0: automatic."),
+    threads_option,
     click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
                  help="Keep votes and results here; the same command goes on there."),
     json_option,
