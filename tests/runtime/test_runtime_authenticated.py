@@ -25,7 +25,7 @@ from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.credentials import ClientCredentials
 from toolsrv_runtime.calls.exchange import CallLimits, Exchange, PreparedRequest
 from toolsrv_runtime.calls.request import ADDRESS_LIMIT, OutgoingRequest, build_request
-from toolsrv_runtime.errors import ArgumentError
+from toolsrv_runtime.errors import ArgumentError, CredentialsError
 
 CLIENT = ClientCredentials(httpx.URL("https://login.test/token"), "api.test", "id:secret")
 DAY_S = 86_400
@@ -249,3 +249,33 @@ def test_what_can_be_fixed_and_what_cannot(
     fault = fixed_fault(kind, name, value)
     assert said in fault
     assert bool(fault) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "said", "hint"),
+    [
+        (
+            SecurityScheme(name="oa", kind="oauth2", token_url="https://api.test/token"),
+            "OAuth 2 client credentials CLIENT_ID:CLIENT_SECRET, or a bearer token",
+            "get it from the provider and set it: toolsrv keys set api.test",
+        ),
+        (
+            SecurityScheme(name="oa", kind="oauth2"),
+            "a bearer token",
+            "get it from the provider and set it: toolsrv keys set api.test",
+        ),
+        (
+            SecurityScheme(name="dig", kind="http", scheme="digest"),
+            "digest USER:PASSWORD",
+            "set it: toolsrv keys set api.test",
+        ),
+    ],
+)
+def test_credentials_that_are_not_set_are_named_with_where_to_get_and_set_them(
+    scheme: SecurityScheme, said: str, hint: str
+) -> None:
+    target = api().model_copy(update={"security": ((scheme,),)})
+    with pytest.raises(CredentialsError) as caught:
+        credentials.authorize(target, build_request(target, {}), lambda _: "")
+    assert caught.value.message == f"C/t/a needs {said} and has none; nothing was sent"
+    assert caught.value.hint == hint

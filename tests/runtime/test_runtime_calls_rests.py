@@ -12,7 +12,7 @@ import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import rate_limits
-from toolsrv_runtime.calls.addresses import AddressResolver
+from toolsrv_runtime.calls.addresses import AddressResolver, resolve_by_system
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.exchange import CallLimits
 from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
@@ -203,6 +203,51 @@ def test_only_a_host_that_is_called_too_often_is_left_alone_as_long_as_it_asks(
             return [(await one.call(target, {})).status for _ in range(2)]
 
     assert asyncio.run(run()) == [status, later]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "said"),
+    [
+        (["127.0.0.1"], "ok", ""),
+        (["127.0.0.9", "127.0.0.1"], "ok", ""),  # nothing listens at the first
+        ([], "network_error", "has no address"),
+        (UnicodeError("label too long"), "network_error", "is no name: label too long"),
+        (OSError("gone"), "network_error", "does not resolve: gone"),
+        (None, "timed_out", "no connection within 0.3 seconds"),
+    ],
+)
+def test_each_address_of_a_name_is_tried_in_turn(
+    found: list[str] | Exception | None, kind: str, said: str
+) -> None:
+    async def resolve(name: str, port: int) -> list[str]:
+        del name, port
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            await asyncio.sleep(60)
+        return found or []
+
+    async def run() -> None:
+        async with HostileHost() as host:
+            addresses = AddressResolver(own={f"{NAME}:{host.port}"}, resolve=resolve)
+            network = Network(
+                transport=Connections(addresses),
+                hosts=HostLimiter(HostLimits(rate=0)),
+                own=addresses.allows_any,
+            )
+            limits = CallLimits(seconds=20, connect_s=0.3 if found is None else 5, retries=0)
+            async with Caller(transports={}, limits=limits, network=network) as one:
+                got = await one.call(api(host, "fine"), {})
+            assert got.kind == kind
+            assert said in got.error
+
+    asyncio.run(run())
+
+
+def test_a_name_is_resolved_by_the_system_or_says_why_not() -> None:
+    assert "127.0.0.1" in asyncio.run(resolve_by_system("localhost", 80))
+    with pytest.raises((OSError, UnicodeError)):
+        asyncio.run(resolve_by_system(f"{'a' * 70}.test", 80))
 
 
 def test_a_full_pool_of_our_own_is_no_failure_of_the_host() -> None:

@@ -83,6 +83,13 @@ def test_required_keys_are_kept_and_not_asked_about() -> None:
     assert "hits[].id" not in model.requests[0].expected.schema["required"]  # type: ignore[index]
 
 
+def test_nobody_is_asked_where_every_key_is_required() -> None:
+    model = ScriptedChat([])
+    found = select(model, required=frozenset(PATHS))
+    assert found == KeySelection(frozenset(PATHS))
+    assert model.requests == []
+
+
 @pytest.mark.parametrize(
     ("replies", "kept", "problem"),
     [

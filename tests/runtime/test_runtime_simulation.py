@@ -9,13 +9,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_runtime.calls import simulation
-from toolsrv_runtime.calls.caller import ApiOrigin, CallResult
+from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
 from toolsrv_runtime.calls.compress import filter_by_schema
 from toolsrv_runtime.calls.simulation import (
     ModelSimulator,
@@ -95,6 +96,20 @@ def test_a_seed_gives_the_same_response_to_the_same_call_only() -> None:
     assert call(SchemaSimulator(1), schema=SCHEMA).response == one
     assert call(SchemaSimulator(2), schema=SCHEMA).response != one
     assert call(SchemaSimulator(1), schema=SCHEMA, city="Cusco").response != one
+
+
+def test_an_api_needs_no_key_to_be_simulated() -> None:
+    scheme = SecurityScheme(name="k", kind="apiKey", place="header", key="X-Key")
+    locked = FORECAST.model_copy(update={"url": "https://sky.test/x", "security": ((scheme,),)})
+    real = Caller(
+        transports={}, network=Network(transport=httpx.MockTransport(lambda _: httpx.Response(500)))
+    )
+    caller = SimulatingCaller(real, SchemaSimulator())
+    assert (real.ready(locked).key, real.lacks(locked) != "") == ("missing", True)
+    assert (caller.ready(locked).key, caller.ready(locked).lacks) == ("", "")
+    assert caller.lacks(locked) == ""
+    got = call(SchemaSimulator(), api=locked)
+    assert (got.ok, got.source) == (True, "simulated")
 
 
 def test_the_order_of_arguments_is_no_other_call() -> None:
