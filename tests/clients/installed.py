@@ -50,8 +50,8 @@ class Package:
         names = [f"{self.name}{'==' if self.python else '@'}{self.version}", *self.needs]
         program = _bin(folder, python=self.python) / self.program
         if self.python:
-            _once(folder, [[sys.executable, "-m", "venv", str(folder)],
-                           [str(program.parent / "python"), "-m", "pip", "install", "-q", *names]])  # fmt: skip
+            pip = [str(program.parent / "python"), "-m", "pip", "install", "-q", "--retries", "1"]
+            _once(folder, [[sys.executable, "-m", "venv", str(folder)], [*pip, *names]])
         else:
             _once(folder, [_npm_install(folder, names)])
         return program
@@ -67,11 +67,12 @@ def _kept(name: str) -> Path:
 
 
 def _npm_install(folder: Path, names: list[str]) -> list[str]:
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm here")
-    quiet = ["--no-fund", "--no-audit", "--no-save", "--no-update-notifier"]
-    return [npm, "install", *quiet, "--prefix", str(folder), *names]
+    quiet = ["--no-fund", "--no-audit", "--no-save", "--no-update-notifier", "--fetch-retries=1"]
+    return ["npm", "install", *quiet, "--prefix", str(folder), *names]
+
+
+_unreachable: dict[str, str] = {}
+"""What a registry's program said when there was no network: it is not tried again."""
 
 
 def _once(folder: Path, commands: list[list[str]]) -> None:
@@ -84,14 +85,25 @@ def _once(folder: Path, commands: list[list[str]]) -> None:
         if shutil.disk_usage(folder).free < FREE_BYTES:
             pytest.skip(f"less than 1 GiB is free for {folder.name}")
         for command in commands:
-            ended = subprocess.run(
-                command, capture_output=True, text=True, timeout=SECONDS, check=False
-            )
-            said = ended.stdout + ended.stderr
-            if ended.returncode and _OFFLINE.search(said):
-                pytest.skip(f"{folder.name} cannot be fetched: {said[-200:]}")
-            assert ended.returncode == 0, said
+            _fetch(command, folder.name)
         done.touch()
+
+
+def _fetch(command: list[str], name: str) -> None:
+    kind = Path(command[0]).name
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {kind} here")
+    if kind not in _unreachable:
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        said = ended.stdout + ended.stderr
+        if ended.returncode == 0:
+            return
+        lines = [line for line in said.splitlines() if _OFFLINE.search(line)]
+        assert lines, said
+        _unreachable[kind] = lines[0][:200]
+    pytest.skip(f"{name} cannot be fetched: {_unreachable[kind]}")
 
 
 @cache

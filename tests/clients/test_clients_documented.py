@@ -10,8 +10,8 @@ from tests.clients.tool_clients import PROXY, REMOTE, TOOL_CLIENTS
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text("utf-8")
 
 
-def _transports(*, http: bool) -> str:
-    return "stdio, HTTP" if http else "stdio"
+def _transports(*, http: bool, project: bool = False) -> str:
+    return ", ".join(["stdio", *(["HTTP"] if http else []), *(["project"] if project else [])])
 
 
 def _rows(heading: str) -> list[str]:
@@ -33,7 +33,7 @@ def test_the_page_has_a_row_for_each_client_with_a_model() -> None:
         assert title == client.title
         assert package == f"{client.package.name} {client.package.version}"
         assert entry == (f"`connect {client.connect}`" if client.connect else "pasted")
-        assert transports == _transports(http=client.http)
+        assert transports == _transports(http=client.http, project=client.trust is not None)
         assert shown.partition(";")[0] == client.shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from tests.clients.model_api import FINAL, ModelApi, Step
 from tests.clients.model_clients import MODEL_CLIENTS, ModelClient
 from tests.clients.model_protocols import Tool
 from tests.clients.places import Home
+
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.places import Machine
 
 API = "Data/country_facts/capital_city"
 SCRIPT = (
@@ -38,8 +42,11 @@ def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
     with ModelApi(SCRIPT, schemas, client.prefix) as model:
         client.before(home, model.url)
         more = client.trust(home) if client.trust and how == "project" else {}
+        file = _file(client, how, home)
+        before = _content(file)
         if client.connect:
             home.toolsrv("connect", client.connect, *_flags(how, home))
+        entered = _content(file)
         if client.first:
             words = [one.replace("URL", model.url) for one in client.first]
             assert home.run([program, *words]).code == 0
@@ -59,6 +66,26 @@ def test_a_client_connects_calls_the_tools_and_hands_results_to_its_model(
     assert _half(call) == client.shown
     assert "Oslo" in solve or "Oslo" in model.results[-1].text
     assert FINAL in ended.output
+    if client.connect:
+        kept = _content(file) == entered  # some clients write their own state into it
+        home.toolsrv("disconnect", client.connect, *(_flags(how, home) if how == "project" else ()))
+        assert '"serve"' not in (_content(file) or "")
+        assert home.server.url not in (_content(file) or "")
+        assert not kept or _content(file) == before
+
+
+def _file(client: ModelClient, how: str, home: Home) -> Path:
+    """Return the file that the entry goes into; any for a client that is set up by hand."""
+    if not client.connect:
+        return home.folder / "none"
+    known = CLIENTS[client.connect]
+    if how == "project":
+        return known.project_path(home.work) or home.folder
+    return known.path(Machine("linux", home.folder, {}))
+
+
+def _content(file: Path) -> str | None:
+    return file.read_text("utf-8") if file.exists() else None
 
 
 def _flags(how: str, home: Home) -> tuple[str, ...]:

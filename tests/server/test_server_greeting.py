@@ -36,6 +36,11 @@ LIST_ALONE: dict[str, Any] = {
     "method": "tools/list",
     "params": {"_meta": {**META, "progressToken": 5}},
 }
+LISTEN: dict[str, Any] = {
+    "id": 3,
+    "method": handshake_cache.LISTEN,
+    "params": {"_meta": META, "notifications": {"toolsListChanged": True}},
+}
 OPENINGS: dict[str, list[dict[str, Any]]] = {
     "2025-11-25": [INITIALIZE, INITIALIZED, LIST],
     "2026-07-28": [DISCOVER, LIST_ALONE],
@@ -124,6 +129,38 @@ def test_a_second_start_answers_at_once_what_the_server_then_confirms(
     os.close(gate)
     os.close(opener)
     assert file.read_bytes() == before
+
+
+@pytest.mark.usefixtures("ready_dir")
+def test_a_client_that_listens_before_it_lists_the_tools_is_acknowledged_at_once(
+    wire: Wire, serve: Callable[..., subprocess.Popen[str]]
+) -> None:
+    def open_session(process: subprocess.Popen[str], known: int) -> list[Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        said = [wire(process, DISCOVER)]
+        process.stdin.write(line({**LISTEN, "id": known}))
+        process.stdin.flush()
+        said.append(json.loads(process.stdout.readline()))
+        said.append(wire(process, LIST_ALONE))
+        return said
+
+    first = serve()
+    discovered, acknowledged, listed = open_session(first, 3)
+    assert acknowledged["method"] == handshake_cache.ACKNOWLEDGED
+    assert acknowledged["params"]["notifications"] == {"toolsListChanged": True}
+    assert acknowledged["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": 3}
+    leave(first)
+
+    gate, opener = os.pipe()
+    second = serve(gate)
+    again = open_session(second, 9)
+    acknowledged["params"]["_meta"] = {"io.modelcontextprotocol/subscriptionId": 9}
+    assert again == [discovered, acknowledged, listed]
+    os.write(opener, b".")
+    assert handshake_cache.ACKNOWLEDGED not in leave(second)
+    os.close(gate)
+    os.close(opener)
 
 
 def test_an_old_answer_is_replaced_by_what_the_server_says(
@@ -296,6 +333,26 @@ def test_what_is_not_surely_the_same_request_is_left_to_the_server(
 def test_an_id_that_comes_twice_is_answered_once(file: Path) -> None:
     lines = [line(DISCOVER), line({**LIST_ALONE, "id": 1})]
     assert [one["id"] for one in Hearing(file, *lines).said()] == [1]
+
+
+def test_a_stream_that_was_acknowledged_may_end_with_an_error(tmp_path: Path) -> None:
+    path = tmp_path / handshake_cache.FOLDER / "one.json"
+    first = Hearing(path, line(LISTEN))
+    assert first.said() == []
+    assert not first.greeter.has_answered(LISTEN["id"], {"notifications": {}, "_meta": {}})
+    second = Hearing(path, line(LISTEN))
+    assert [one["method"] for one in second.said()] == [handshake_cache.ACKNOWLEDGED]
+    assert not second.greeter.has_answered(LISTEN["id"], None)
+
+
+@pytest.mark.parametrize("kinds", [None, [], {"resourceSubscriptions": ["toolsrv://runs/run_1"]}])
+def test_the_acknowledgement_of_single_resources_is_not_kept(tmp_path: Path, kinds: Any) -> None:
+    path = tmp_path / handshake_cache.FOLDER / "one.json"
+    asked = {**LISTEN, "params": {**LISTEN["params"], "notifications": kinds}}
+    hearing = Hearing(path, line(asked))
+    assert hearing.said() == []
+    assert not hearing.greeter.has_answered(LISTEN["id"], {"notifications": {}, "_meta": {}})
+    assert not path.exists()
 
 
 def test_errors_are_never_kept(tmp_path: Path) -> None:

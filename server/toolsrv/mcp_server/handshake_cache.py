@@ -1,9 +1,11 @@
 """Answer the MCP handshake on stdio from a cache, before the SDK is imported.
 
 Importing the SDK takes a second, on a loaded machine three, and clients wait no longer than that
-for ``initialize``. Its answer, ``server/discover`` and ``tools/list`` are the same at every start
-with the same program, settings and catalogs, so they are kept in the data folder. Claims stdin and
-stdout for the protocol, with the same bytes on every system. Imports neither pydantic nor the SDK.
+for ``initialize``. Its answer, ``server/discover``, ``tools/list`` and the acknowledgement of
+``subscriptions/listen``, for which a client may wait before it lists the tools, are the same at
+every start with the same program, settings and catalogs, so they are kept in the data folder.
+Claims stdin and stdout for the protocol, with the same bytes on every system. Imports neither
+pydantic nor the SDK.
 """
 
 from __future__ import annotations
@@ -48,6 +50,9 @@ FIRST_S = 0.05
 
 _SECRET = ("TOOLSRV_TOKEN", "TOOLSRV_ENGINE_KEY", "TOOLSRV_KEY_")
 
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 _CLIENT = "io.modelcontextprotocol/clientInfo"
 _CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 _OF_CLIENT = {"clientInfo", "capabilities", _CLIENT, _CAPABILITIES, "progressToken"}
@@ -93,9 +98,14 @@ class CachedHandshake:
             yield line
 
     def has_answered(self, known: Id | None, result: Any) -> bool:
-        """Whether a request was answered before; ``result`` is the server's, None for an error."""
+        """Whether a request was answered before; ``result`` is the server's, None for an error.
+
+        For ``subscriptions/listen`` the answer is its acknowledgement: an error still ends it.
+        """
         asked = self._asked.pop(known, None) if known is not None else None
         if known is None or asked is None:
+            return False
+        if result is None and asked.startswith(LISTEN):
             return False
         answered = known in self._given
         before = self._given.pop(known, None)
@@ -135,7 +145,7 @@ class CachedHandshake:
             self._asked[known] = asked
             if asked in self._kept and not self._serving:
                 self._given[known] = self._kept[asked]
-                answer = {"jsonrpc": "2.0", "id": known, "result": self._kept[asked]}
+                answer = _message(request["method"], known, self._kept[asked])
                 _write(self._out, json.dumps(answer, ensure_ascii=False) + "\n")
 
     def _keep(self) -> None:
@@ -182,9 +192,32 @@ class _SessionOpening:
             if not self._initialize or not name:
                 return name
             return f"{name} after {self._initialize}" if self._initialized else ""
-        elif method == "server/discover" and not self._initialize:
+        elif not self._initialize and (
+            method == "server/discover" or (method == LISTEN and _has_plain_filter(params))
+        ):
             return _name(method, params)
         return ""
+
+
+def _has_plain_filter(params: Mapping[str, Any]) -> bool:
+    """Whether a client listens to whole kinds of changes: single resources differ between starts."""
+    kinds = params.get("notifications")
+    return isinstance(kinds, dict) and all(isinstance(one, bool) for one in kinds.values())
+
+
+def _message(method: str, known: Id, kept: Any) -> dict[str, Any]:
+    """Return what answers a request: its result, or the acknowledgement of a stream."""
+    if method != LISTEN:
+        return {"jsonrpc": "2.0", "id": known, "result": kept}
+    params = {**kept, "_meta": {**kept.get("_meta", {}), _SUBSCRIPTION: known}}
+    return {"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}
+
+
+def acknowledgement(params: Mapping[str, Any]) -> tuple[Id | None, dict[str, Any]]:
+    """Return the id of the request that an acknowledgement is for, and what is kept of it."""
+    meta = dict(params.get("_meta") or {})
+    known = meta.pop(_SUBSCRIPTION, None)
+    return known if isinstance(known, int | str) else None, {**params, "_meta": meta}
 
 
 def handshake_cache_file(flags: Mapping[str, Any]) -> Path | None:

@@ -25,12 +25,20 @@ from mcp.types import (
     INVALID_REQUEST,
     ErrorData,
     JSONRPCError,
+    JSONRPCNotification,
     JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
 
-from toolsrv.mcp_server.handshake_cache import CachedHandshake, claim_stdin, claim_stdout
+from toolsrv.mcp_server.handshake_cache import (
+    ACKNOWLEDGED,
+    LISTEN,
+    CachedHandshake,
+    acknowledgement,
+    claim_stdin,
+    claim_stdout,
+)
 from toolsrv.mcp_server.messages import Unreadable, read
 from toolsrv.mcp_server.server import build_server
 from toolsrv.signals import SERVER_ENDING_SIGNALS, call_on_signal
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
     from toolsrv.mcp_server.server import ToolsrvServer
     from toolsrv.workbench import Workbench
 
-NEVER_ANSWERED = frozenset({"subscriptions/listen"})
+NEVER_ANSWERED = frozenset({LISTEN})
 """A stream that lasts as long as the session."""
 LOOK_S = 0.2
 """Between two looks whether anybody still reads."""
@@ -182,6 +190,10 @@ async def _write_answers(
                         answered = has_answered(known, result)
                     case JSONRPCError(id=known):
                         answered = has_answered(known, None)
+                    case JSONRPCNotification(method=method, params=params) if (
+                        method == ACKNOWLEDGED and params is not None
+                    ):
+                        answered = has_answered(*acknowledgement(params))
                     case _:
                         answered = False
                 if not answered:
