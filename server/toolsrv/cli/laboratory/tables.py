@@ -250,7 +250,7 @@ def _write(
             continue
         mark = _MARKS.get(one.number, "")
         title = f"Table {one.number}: {one.title}"
-        dotted = f"\ndotted: the paper's {mark}" if mark else ""
+        dotted = f"\ndotted lines, from the paper: {mark}" if mark else ""
         evaluation.plot(
             folder, bars(one), f"{title}, with 95 % intervals{dotted}", marks(one, mark),
             f"table_{one.number}_{one.measure}.svg" if one.measure else f"table_{one.number}.svg",
