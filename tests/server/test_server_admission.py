@@ -255,3 +255,32 @@ async def test_an_overloaded_server_answers_everybody_and_refuses_most(
             assert [one.is_error for one in late] == [False] * len(working)
             again = await client.call_tool(tool, arguments)
         assert not again.is_error
+
+
+@pytest.mark.parametrize("transport", ["memory"])
+async def test_searches_behind_those_that_wait_for_the_index_are_answered_by_words(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    monkeypatch.setattr(admission, "MOST_WAIT_S", 0.3)
+    whole = Workbench.searchable
+
+    def building(self: Workbench) -> Any:
+        gate.wait(60)
+        return whole(self)
+
+    monkeypatch.setattr(Workbench, "searchable", building)
+    async with connect() as client:
+        asked = [
+            asyncio.ensure_future(client.call_tool("search_apis", {"query": "time"}))
+            for _ in range(20)
+        ]
+        done, waiting = await asyncio.wait(asked, timeout=8)
+        assert 0 < len(waiting) < 20
+        for task in done:
+            result = task.result()
+            assert not result.is_error
+            assert "words only" in result.structured_content["degraded"]
+        gate.set()
+        async with asyncio.timeout(60):
+            for result in await asyncio.gather(*waiting):
+                assert not result.is_error

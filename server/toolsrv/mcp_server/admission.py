@@ -66,7 +66,7 @@ class Admission:
         try:
             yield haste
         finally:
-            self._leave(began)
+            self._leave(time.monotonic() - began)
 
     async def in_thread(self, work: Callable[[str], T]) -> T:
         """Do blocking work in a thread once there is a place; ``work`` is given why it is in haste.
@@ -78,13 +78,21 @@ class Admission:
             BusyError: the wait is too long.
         """
         haste = await self._enter()
-        began = time.monotonic()
+        took: list[float] = []
+
+        def timed() -> T:
+            began = time.monotonic()  # in the thread: a busy event loop takes its time in between
+            try:
+                return work(haste)
+            finally:
+                took.append(time.monotonic() - began)
+
         try:
-            thread = start_in_thread(lambda: work(haste))
+            thread = start_in_thread(timed)
         except BaseException:
-            self._leave(began)
+            self._leave()
             raise
-        thread.add_done_callback(lambda _: self._leave(began))
+        thread.add_done_callback(lambda _: self._leave(*took))
         return await asyncio.shield(thread)
 
     def _wait_s(self) -> float:
@@ -106,8 +114,8 @@ class Admission:
         late = time.monotonic() - began > PATIENCE_S
         return BUSY if late or self._waiting > self._most else ""
 
-    def _leave(self, began: float) -> None:
-        self._seconds.append(time.monotonic() - began)
+    def _leave(self, *took: float) -> None:
+        self._seconds.extend(took)
         self._free.release()
 
     def _refusal(self) -> BusyError:
