@@ -30,14 +30,18 @@ LINE = 1
 """Searches that wait for each place; where more do, nobody takes their time."""
 MOST_WAIT_S = 8.0
 """Seconds in line; a search has the rest of the 12 in which it is answered for its work."""
+MOST_HINT_S = 30.0
+"""Seconds after which whoever is refused is told to try again, at most."""
 CALLS = 100
 """Calls at once: as many as there are connections."""
 BUSY = (
     "ordered by the ranker alone, as the server is busy: search again for an order that the "
     "matcher has read"
 )
-_FIRST_S = 0.05
-"""Seconds of one work, as long as nothing is known."""
+_FIRST_S = 0.02
+"""Seconds of one work, as long as nothing is known: a search in haste, with what is around it."""
+_AROUND = 2.0
+"""What a search takes on the whole, as a multiple of its thread's CPU time: the protocol costs the rest."""
 _KNOWN = 31
 """Latest works whose median is the time that one takes; a few that load something do not count."""
 
@@ -81,11 +85,11 @@ class Admission:
         took: list[float] = []
 
         def timed() -> T:
-            began = time.monotonic()  # in the thread: a busy event loop takes its time in between
+            began = time.thread_time()  # not wall time, which a burst of requests makes long
             try:
                 return work(haste)
             finally:
-                took.append(time.monotonic() - began)
+                took.append(_AROUND * (time.thread_time() - began))
 
         try:
             thread = start_in_thread(timed)
@@ -100,15 +104,15 @@ class Admission:
         return self._waiting * statistics.median(self._seconds) / self._count
 
     async def _enter(self) -> str:
-        if self._wait_s() > MOST_WAIT_S:
-            raise self._refusal()
+        if (foreseen := self._wait_s()) > MOST_WAIT_S:
+            raise self._refusal(foreseen)
         began = time.monotonic()
         self._waiting += 1
         try:
             async with asyncio.timeout(MOST_WAIT_S):
                 await self._free.acquire()
         except TimeoutError:
-            raise self._refusal() from None
+            raise self._refusal(max(MOST_WAIT_S, self._wait_s())) from None
         finally:
             self._waiting -= 1
         late = time.monotonic() - began > PATIENCE_S
@@ -118,9 +122,8 @@ class Admission:
         self._seconds.extend(took)
         self._free.release()
 
-    def _refusal(self) -> BusyError:
-        seconds = math.ceil(max(1.0, min(self._wait_s(), 4 * MOST_WAIT_S)))
+    def _refusal(self, wait_s: float) -> BusyError:
         return BusyError(
             f"the server is busy with other {self._what}",
-            hint=f"try again in about {seconds} seconds",
+            hint=f"try again in about {math.ceil(max(1.0, min(wait_s, MOST_HINT_S)))} seconds",
         )
