@@ -88,8 +88,8 @@ class Workbench:
 
     @property
     def is_searchable(self) -> bool:
-        """Whether ``searchable`` returns at once."""
-        return self._indexed.built
+        """Whether a search waits for no index that is built or brought up to date. Blocks little."""
+        return self._indexed.built and self.registry().index.state() == "ready"
 
     def build_index(self, progress: Progress | None) -> IndexStatus:
         """Bring the index up to date, however large, and return its status.

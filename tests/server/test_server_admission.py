@@ -113,6 +113,7 @@ async def test_what_would_wait_too_long_is_refused_at_once_and_told_when_to_come
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(admission, "MOST_WAIT_S", 2.0)
+    monkeypatch.setattr(admission, "_FIRST_S", 0.05)
     places, door = Admission(1, what="calls"), asyncio.Event()
 
     async def one() -> str:
@@ -198,6 +199,33 @@ async def test_a_storm_of_cancelled_searches_never_uses_more_threads_than_places
     assert most == 2
 
 
+async def test_the_line_is_foreseen_by_the_work_that_a_search_is_and_not_by_how_long_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "MOST_WAIT_S", 1.0)
+    places, busy = Admission(1), Admission(1)
+
+    def work(_haste: str) -> None:
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+
+    for _ in range(16):
+        await places.in_thread(lambda _: time.sleep(0.02))
+        await busy.in_thread(work)
+    lengths = []
+    for one in (places, busy):
+        async with one.place():
+            waiting = [asyncio.ensure_future(one.place().__aenter__()) for _ in range(200)]
+            await asyncio.sleep(0.05)
+            lengths.append(sum(not task.done() for task in waiting))
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+    assert lengths[0] == 200
+    assert 5 <= lengths[1] <= 12  # a second, of works that take a tenth
+
+
 async def test_an_error_in_the_thread_frees_the_place_and_reaches_who_waits() -> None:
     places = Admission(1)
 
@@ -255,3 +283,32 @@ async def test_an_overloaded_server_answers_everybody_and_refuses_most(
             assert [one.is_error for one in late] == [False] * len(working)
             again = await client.call_tool(tool, arguments)
         assert not again.is_error
+
+
+@pytest.mark.parametrize("transport", ["memory"])
+async def test_searches_behind_those_that_wait_for_the_index_are_answered_by_words(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
+) -> None:
+    monkeypatch.setattr(admission, "MOST_WAIT_S", 3.0)
+    whole = Workbench.searchable
+
+    def building(self: Workbench) -> Any:
+        gate.wait(60)
+        return whole(self)
+
+    monkeypatch.setattr(Workbench, "searchable", building)
+    async with connect() as client:
+        asked = [
+            asyncio.ensure_future(client.call_tool("search_apis", {"query": "time"}))
+            for _ in range(20)
+        ]
+        done, waiting = await asyncio.wait(asked, timeout=11)
+        assert 0 < len(waiting) < 20
+        for task in done:
+            result = task.result()
+            assert not result.is_error
+            assert "words only" in result.structured_content["degraded"]
+        gate.set()
+        async with asyncio.timeout(60):
+            for result in await asyncio.gather(*waiting):
+                assert not result.is_error

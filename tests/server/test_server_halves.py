@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv.mcp_server import results
+from toolsrv.mcp_server import results, texts
 from toolsrv.mcp_server.run_pages import NodePart, RunLine, RunsView, TreePart
 from toolsrv.trees.shown import ShownNode
 from toolsrv.views import runs as run_views
@@ -261,14 +261,14 @@ def test_apis_without_room_are_named() -> None:
 
 
 def test_a_result_that_fits_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    render, times = results.render, []
+    times = []
 
     def counted(view: Any) -> str:
         times.append(view)
-        return render(view)
+        return texts.render(view)
 
     monkeypatch.setattr(results, "render", counted)
     told = results.success(RunsView(runs=()))
     assert len(times) == 1
     assert told.structured_content == results.json_data(RunsView(runs=()))
-    assert told.content[0].text == render(RunsView(runs=()))  # type: ignore[union-attr]
+    assert told.content[0].text == texts.render(RunsView(runs=()))  # type: ignore[union-attr]

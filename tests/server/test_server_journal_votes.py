@@ -113,14 +113,12 @@ def test_a_run_that_goes_on_makes_no_call_again_that_any_vote_had_made(
 
     async def solve() -> out.Outcome:
         profile = Profile(name="chat", format="chat", context=8192)
-        bench = Workbench(
-            load({"data_dir": str(ready_dir)}).settings,
-            load_engine=lambda: (ScriptedChat(said), profile),
-        )
+        bench = Workbench(load({"data_dir": str(ready_dir)}).settings)
         try:
             task, options = operations.prepare(bench, "", {}, continues=interrupted.id)
+            model = ScriptedChat(said), profile
             return await operations.solve(
-                bench, task, options, on_event=lambda _: None, stop=Stop()
+                bench, task, options, on_event=lambda _: None, stop=Stop(), model=model
             )
         finally:
             await bench.aclose()

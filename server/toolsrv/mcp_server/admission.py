@@ -30,14 +30,18 @@ LINE = 1
 """Searches that wait for each place; where more do, nobody takes their time."""
 MOST_WAIT_S = 8.0
 """Seconds in line; a search has the rest of the 12 in which it is answered for its work."""
+MOST_HINT_S = 30.0
+"""Seconds after which whoever is refused is told to try again, at most."""
 CALLS = 100
 """Calls at once: as many as there are connections."""
 BUSY = (
     "ordered by the ranker alone, as the server is busy: search again for an order that the "
     "matcher has read"
 )
-_FIRST_S = 0.05
-"""Seconds of one work, as long as nothing is known."""
+_FIRST_S = 0.02
+"""Seconds of one work, as long as nothing is known: a search in haste, with what is around it."""
+_AROUND = 2.0
+"""What a search takes on the whole, as a multiple of its thread's CPU time: the protocol costs the rest."""
 _KNOWN = 31
 """Latest works whose median is the time that one takes; a few that load something do not count."""
 
@@ -66,7 +70,7 @@ class Admission:
         try:
             yield haste
         finally:
-            self._leave(began)
+            self._leave(time.monotonic() - began)
 
     async def in_thread(self, work: Callable[[str], T]) -> T:
         """Do blocking work in a thread once there is a place; ``work`` is given why it is in haste.
@@ -78,13 +82,21 @@ class Admission:
             BusyError: the wait is too long.
         """
         haste = await self._enter()
-        began = time.monotonic()
+        took: list[float] = []
+
+        def timed() -> T:
+            began = time.thread_time()  # not wall time, which a burst of requests makes long
+            try:
+                return work(haste)
+            finally:
+                took.append(_AROUND * (time.thread_time() - began))
+
         try:
-            thread = start_in_thread(lambda: work(haste))
+            thread = start_in_thread(timed)
         except BaseException:
-            self._leave(began)
+            self._leave()
             raise
-        thread.add_done_callback(lambda _: self._leave(began))
+        thread.add_done_callback(lambda _: self._leave(*took))
         return await asyncio.shield(thread)
 
     def _wait_s(self) -> float:
@@ -92,27 +104,26 @@ class Admission:
         return self._waiting * statistics.median(self._seconds) / self._count
 
     async def _enter(self) -> str:
-        if self._wait_s() > MOST_WAIT_S:
-            raise self._refusal()
+        if (foreseen := self._wait_s()) > MOST_WAIT_S:
+            raise self._refusal(foreseen)
         began = time.monotonic()
         self._waiting += 1
         try:
             async with asyncio.timeout(MOST_WAIT_S):
                 await self._free.acquire()
         except TimeoutError:
-            raise self._refusal() from None
+            raise self._refusal(max(MOST_WAIT_S, self._wait_s())) from None
         finally:
             self._waiting -= 1
         late = time.monotonic() - began > PATIENCE_S
         return BUSY if late or self._waiting > self._most else ""
 
-    def _leave(self, began: float) -> None:
-        self._seconds.append(time.monotonic() - began)
+    def _leave(self, *took: float) -> None:
+        self._seconds.extend(took)
         self._free.release()
 
-    def _refusal(self) -> BusyError:
-        seconds = math.ceil(max(1.0, min(self._wait_s(), 4 * MOST_WAIT_S)))
+    def _refusal(self, wait_s: float) -> BusyError:
         return BusyError(
             f"the server is busy with other {self._what}",
-            hint=f"try again in about {seconds} seconds",
+            hint=f"try again in about {math.ceil(max(1.0, min(wait_s, MOST_HINT_S)))} seconds",
         )

@@ -384,21 +384,25 @@ def _result(view: BaseModel, limit: int, *, is_error: bool) -> CallToolResult:
 
 
 def _for_client(view: View) -> View:
-    """Return a value whose hints name tools instead of commands."""
+    """Return a value whose hints name tools instead of commands; itself where it has none."""
     update: dict[str, Any] = {}
     for name in type(view).model_fields:
         value = getattr(view, name)
-        ours = name == "reason" and isinstance(view, RunView | TreePart)
-        if name in _WORDS or ours:
-            update[name] = (
+        if name in _WORDS or (name == "reason" and isinstance(view, RunView | TreePart)):
+            told: Any = (
                 hint_for_client(value)
                 if isinstance(value, str)
                 else tuple(map(hint_for_client, value))
             )
+            changed = told != value
         elif isinstance(value, tuple) and any(isinstance(one, BaseModel) for one in value):
-            update[name] = tuple(
-                _for_client(one) if isinstance(one, BaseModel) else one for one in value
-            )
+            told = tuple(_for_client(one) if isinstance(one, BaseModel) else one for one in value)
+            changed = any(new is not old for new, old in zip(told, value, strict=True))
         elif isinstance(value, BaseModel):
-            update[name] = _for_client(value)
-    return view.model_copy(update=update)
+            told = _for_client(value)
+            changed = told is not value
+        else:
+            continue
+        if changed:
+            update[name] = told
+    return view.model_copy(update=update) if update else view

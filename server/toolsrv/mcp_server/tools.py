@@ -174,7 +174,7 @@ class Tools:
         try:
             view = await progress.during(in_turn, "opening the catalog", self.meaning_s)
         except (TimeoutError, BusyError) as error:
-            if isinstance(error, BusyError) and self._bench.is_searchable:
+            if isinstance(error, BusyError) and await in_thread(lambda: self._bench.is_searchable):
                 raise
             # Whoever waits for the index has the places of searches until it is there.
             loading = f"the search index is being made ready: words only; {self._later()}"
