@@ -21,11 +21,12 @@ async def test_work_one_after_the_other_shares_a_thread_and_its_name_is_that_of_
         return threading.current_thread(), threading.current_thread().name
 
     found = []
-    for name in ("one", "two", "three"):
+    names = [f"work {number}" for number in range(20)]
+    for name in names:
         found.append(await in_thread(who, name=name))
         await asyncio.sleep(0.02)  # it waits for work again
-    assert [name for _, name in found] == ["one", "two", "three"]
-    assert len({thread for thread, _ in found}) < 3
+    assert [name for _, name in found] == names
+    assert len({thread for thread, _ in found}) < len(names)  # on a busy machine some start anew
     assert all(thread.daemon for thread, _ in found)
 
 
