@@ -170,7 +170,7 @@ def test_clients_are_connected_with_the_paths_of_windows(
         "App Data/Local/Packages/Claude_x1/LocalCache/Roaming/Claude/claude_desktop_config.json",
         "App Data/Roaming/Claude/claude_desktop_config.json",
     ]
-    assert len(found) == 24
+    assert len(found) == 25
     for _, _, carriage_returns, command, arguments in found:
         assert not carriage_returns
         assert command == r"C:\Users\Ann Lee\Scripts\toolsrv.exe"

@@ -141,6 +141,7 @@ ELSEWHERE = {
     ("lab", "eval", "stable"),
     ("catalog", "compress"),  # with a model that is scripted, and a real one
     ("lab", "eval", "compress"),
+    ("lab", "tables"),
 }
 """Tried by tests of their own."""
 TRIED_HERE = [
