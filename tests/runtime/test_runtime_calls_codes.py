@@ -111,3 +111,25 @@ def test_the_codes_are_those_of_the_reference() -> None:
              "UNAUTHORIZED", "NOT_SUBSCRIBED", "TOO_MANY", "RATE_LIMITED", "MESSAGE", "ERROR")
         )),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "unavailable"),
+    [
+        ("server_error", 500, False),
+        ("server_error", 501, False),
+        ("server_error", 502, True),
+        ("server_error", 503, True),
+        ("timed_out", 504, False),
+        ("unauthorized", 401, True),
+        ("network_error", 0, True),
+        ("bad_arguments", 400, False),
+        ("ok", 200, False),
+    ],
+)
+def test_an_api_out_of_service_is_told_from_one_that_takes_other_arguments(
+    kind: ResultKind, status: int, unavailable: bool
+) -> None:
+    got = result(kind, None, status)
+    assert got.unavailable is unavailable
+    assert not got.model_copy(update={"source": "simulated"}).unavailable
