@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 FOLDER = "greetings"
 KEPT = 8
 """Files in the folder: one for each way of starting the server; the oldest go."""
-MOST_ANSWERS = 12
-"""In a file: one for each method and version of the protocol."""
+MOST_ANSWERS = 16
+"""In a file: one for each method and version of the protocol, and some of clients with extensions."""
 FILE_LIMIT = 2_000_000
 LINE_LIMIT = 20_000
 """Characters of a request that is looked at."""
