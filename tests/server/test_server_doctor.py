@@ -197,9 +197,9 @@ def test_each_registered_client_has_a_row_and_each_problem_a_number(
     assert "2. client codex (warning)" in text
     (kept,) = (ready_dir / "greetings").glob("*.json")
     assert {one.split()[0] for one in json.loads(kept.read_text("utf-8"))} == {
-        "initialize", "server/discover", "tools/list",
+        "initialize", "server/discover", "subscriptions/listen", "tools/list",
     }  # fmt: skip
-    assert len(json.loads(kept.read_text("utf-8"))) == 2 * len(REVISIONS)
+    assert len(json.loads(kept.read_text("utf-8"))) == 2 * len(REVISIONS) + 1
 
 
 @pytest.mark.nightly

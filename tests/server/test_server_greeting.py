@@ -218,6 +218,17 @@ def test_a_folder_that_cannot_be_written_to_is_left_alone(
     assert (ready_dir / handshake_cache.FOLDER).read_text() == "in the way"
 
 
+def test_a_variable_that_repeats_the_data_folder_of_an_entry_changes_nothing(
+    ready_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client in a terminal hands on its shell's variables, and another one few or none."""
+    flags = {"data_dir": str(ready_dir)}
+    named = handshake_cache_file(flags)
+    monkeypatch.delenv("TOOLSRV_DATA_DIR")
+    assert named == handshake_cache_file(flags)
+    assert named is not None
+
+
 def test_the_answers_belong_to_program_settings_and_catalogs(
     ready_dir: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import toolsrv
 from toolsrv.clients.handshake import REVISIONS, bare_environment, shake_hands
 from toolsrv.clients.known import ServerCommand, is_toolsrv_entry, server_command, server_url
 from toolsrv.clients.register import command
+from toolsrv.mcp_server.handshake_cache import FOLDER, LISTEN
 from toolsrv_registry.errors import DataError
 
 ANSWER = """
@@ -34,6 +35,31 @@ def test_our_own_server_answers_in_every_version(ready_dir: Path, revision: str)
     )
     assert (heard.server, heard.version, heard.tools) == ("toolsrv", toolsrv.__version__, 8)
     assert heard.seconds > 0
+
+
+def test_what_clients_subscribe_to_before_they_list_the_tools_is_kept_too(ready_dir: Path) -> None:
+    start = ServerCommand(str(command()), ("--data-dir", str(ready_dir), "serve"))
+    shake_hands(start, "2026-07-28")
+    (file,) = (ready_dir / FOLDER).glob("*.json")
+    kept = json.loads(file.read_text("utf-8"))
+    (acknowledged,) = [value for name, value in kept.items() if name.startswith(LISTEN)]
+    assert acknowledged["notifications"] == {"toolsListChanged": True, "resourcesListChanged": True}
+
+
+REFUSING = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "subscriptions/listen":
+        told = {"error": {"code": -32601, "message": "not here"}}
+    else:
+        told = {"result": {"capabilities": {"tools": {"listChanged": True}}, "tools": [1, 2]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}), flush=True)
+"""
+
+
+def test_a_server_that_refuses_a_subscription_is_listed_all_the_same() -> None:
+    assert shake_hands(server(REFUSING), "2026-07-28").tools == 2
 
 
 @pytest.mark.parametrize(

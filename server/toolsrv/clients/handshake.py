@@ -21,6 +21,7 @@ from typing import IO, Any
 
 import toolsrv
 from toolsrv.clients.known import ServerCommand
+from toolsrv.mcp_server.handshake_cache import ACKNOWLEDGED, LISTEN
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import DataError
 
@@ -39,6 +40,7 @@ TAIL = 400
 """Characters of standard error that are told, its last ones."""
 
 _DISCOVERED = "2026-07-28"
+_LISTEN = "listen"
 _CLIENT = {"name": "toolsrv-doctor", "version": toolsrv.__version__}
 _INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
@@ -154,6 +156,8 @@ class StdioSession:
                 f"{about}clientCapabilities": {},
             }
             opened = self._ask(1, "server/discover", {"_meta": meta})
+            if kinds := _list_changes(opened):
+                self._listen({"_meta": meta, "notifications": kinds})
             return opened, self._ask(2, "tools/list", {"_meta": meta})
         hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": _CLIENT}
         opened = self._ask(1, "initialize", hello)
@@ -192,16 +196,27 @@ class StdioSession:
         if process.stdout is not None and not self._reader.is_alive():  # else a child holds it
             process.stdout.close()
 
+    def _listen(self, params: Mapping[str, Any]) -> None:
+        """Subscribe as clients do before they list the tools; a refusal is no fault."""
+        self._send({"id": _LISTEN, "method": LISTEN, "params": params})
+        while (message := self._next(LISTEN)).get("id") != _LISTEN:
+            if message.get("method") == ACKNOWLEDGED:
+                return
+
+    def _next(self, method: str) -> dict[str, Any]:
+        """Return the next message; ``method`` is what waits for it."""
+        try:
+            line = self._lines.get(timeout=max(0.0, self._deadline - time.monotonic()))
+        except queue.Empty:
+            raise _FaultError(f"no answer to {method} in time") from None
+        if not line:
+            raise _FaultError(f"it ended before it answered {method}")
+        return _message(line)
+
     def _ask(self, known: int, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self._send({"id": known, "method": method, "params": params})
         while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, self._deadline - time.monotonic()))
-            except queue.Empty:
-                raise _FaultError(f"no answer to {method} in time") from None
-            if not line:
-                raise _FaultError(f"it ended before it answered {method}")
-            message = _message(line)
+            message = self._next(method)
             if message.get("id") != known:
                 continue
             if isinstance(result := message.get("result"), dict):
@@ -224,6 +239,17 @@ class StdioSession:
             while line := self._process.stdout.readline(LINE_LIMIT):
                 self._lines.put(line)
         self._lines.put(b"")
+
+
+def _list_changes(opened: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the lists whose changes a server announces, as a client subscribes to them."""
+    able = opened.get("capabilities")
+    kinds = able if isinstance(able, dict) else {}
+    return {
+        f"{kind}ListChanged": True
+        for kind in ("tools", "prompts", "resources")
+        if isinstance(kinds.get(kind), dict) and kinds[kind].get("listChanged") is True
+    }
 
 
 def _message(line: bytes) -> dict[str, Any]:

@@ -36,8 +36,8 @@ log = logging.getLogger(__name__)
 FOLDER = "greetings"
 KEPT = 8
 """Files in the folder: one for each way of starting the server; the oldest go."""
-MOST_ANSWERS = 12
-"""In a file: one for each method and version of the protocol."""
+MOST_ANSWERS = 16
+"""In a file: one for each method and version of the protocol, and some of clients with extensions."""
 FILE_LIMIT = 2_000_000
 LINE_LIMIT = 20_000
 """Characters of a request that is looked at."""
@@ -48,7 +48,8 @@ OPENING_LINES = 20
 FIRST_S = 0.05
 """So long the start waits for the first line: clients write it at once."""
 
-_SECRET = ("TOOLSRV_TOKEN", "TOOLSRV_ENGINE_KEY", "TOOLSRV_KEY_")
+_LEFT_OUT = ("TOOLSRV_TOKEN", "TOOLSRV_ENGINE_KEY", "TOOLSRV_KEY_", "TOOLSRV_DATA_DIR")
+"""Variables of which no answer depends: secrets, and the folder that the file lies in."""
 
 LISTEN = "subscriptions/listen"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -224,7 +225,7 @@ def handshake_cache_file(flags: Mapping[str, Any]) -> Path | None:
     """Return where the answers of a server that is started like this are kept; None: nowhere.
 
     The name changes with everything that the answers depend on: program, arguments, settings,
-    catalogs.
+    catalogs; the data folder is where the file lies, so it does not matter what names it.
     """
     try:
         folder = data_folder(flags)
@@ -242,7 +243,7 @@ def handshake_cache_file(flags: Mapping[str, Any]) -> Path | None:
     variables = sorted(
         pair
         for pair in os.environ.items()
-        if pair[0].startswith(PREFIX) and not pair[0].startswith(_SECRET)
+        if pair[0].startswith(PREFIX) and not pair[0].startswith(_LEFT_OUT)
     )
     about = (toolsrv.__version__, sys.version, max(changed), sys.argv[1:], variables, text, state)
     name = hashlib.sha256(repr(about).encode(errors="replace")).hexdigest()[:24]
