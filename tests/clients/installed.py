@@ -1,7 +1,7 @@
 """Published clients, installed from npm or the Python package index into a folder that is kept.
 
 ``TOOLSRV_CLIENTS`` names the folder, else it is ``toolsrv-clients`` among the temporary files; all
-clients take about 2 GB. Node comes from ``TOOLSRV_NODE``, from the path where it is new enough, or
+clients take about 3 GB. Node comes from ``TOOLSRV_NODE``, from the path where it is new enough, or
 from npm's package ``node``. What cannot be installed because there is no npm or no network skips
 its tests.
 """
