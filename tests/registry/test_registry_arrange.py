@@ -12,7 +12,6 @@ from toolsrv_registry.search.arrangement import (
     DuplicateFolder,
     cover_parts,
     fold_duplicates,
-    group_by,
 )
 from toolsrv_registry.search.signals import Candidate
 
@@ -175,11 +174,3 @@ def test_a_candidate_whose_api_is_gone_is_left_out() -> None:
         )
         == 1
     )
-
-
-def test_groups_stand_in_the_order_of_their_best() -> None:
-    assert group_by(["b1", "a1", "b2", "c1", "a2"], lambda item: item[0]) == [
-        ["b1", "b2"],
-        ["a1", "a2"],
-        ["c1"],
-    ]

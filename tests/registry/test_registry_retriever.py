@@ -257,16 +257,6 @@ def test_beyond_the_last_page_there_is_nothing(real: Registry) -> None:
         real.retriever.search("weather", offset=-1)
 
 
-def test_the_hits_of_one_tool_stand_together_in_the_groups(real: Registry) -> None:
-    result = real.retriever.search("city weather, money and museums", 12)
-    tools = [group[0].tool_id for group in result.groups]
-    assert len(tools) == len(set(tools)) < 12
-    assert all(hit.tool_id == group[0].tool_id for group in result.groups for hit in group)
-    best = [group[0].rank for group in result.groups]
-    assert best == sorted(best)
-    assert {hit.rank for group in result.groups for hit in group} == set(range(1, 13))
-
-
 def test_a_search_can_be_kept_to_a_catalog(
     hashed: Registry, make_api: MakeApi, make_catalog: MakeCatalog
 ) -> None:

@@ -85,12 +85,12 @@ def test_an_api_named_in_full_is_the_first_hit_whatever_the_matcher_says(bench: 
     assert found.hits[0].api.id == "Data/country_facts/capital_city"
 
 
-def test_the_hits_of_one_tool_stand_together_with_their_ranks() -> None:
+def test_hits_stand_in_the_order_of_their_ranks_whatever_tools_they_are_of() -> None:
     view = search_view(result(hit("a", 1), hit("b", 2, "other"), hit("c", 3)), "summary")
     assert [(one.id, one.rank) for one in view.hits] == [
         ("C/t/a", 1),
-        ("C/t/c", 3),
         ("C/other/b", 2),
+        ("C/t/c", 3),
     ]
 
 

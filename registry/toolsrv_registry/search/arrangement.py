@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,6 @@ _ALIKE = 0.9
 _LEAST_WORDS = 6
 _NAME_LIMIT = 80
 _DESCRIPTION_LIMIT = 400
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +163,6 @@ def fold_duplicates(
         if candidate.api_id in apis:
             folder.add(candidate, apis[candidate.api_id])
     return folder.kept()
-
-
-def group_by(items: Iterable[Item], key: Callable[[Item], str]) -> list[list[Item]]:
-    """Return the items in groups of one key, groups and members in the order of first sight."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return list(groups.values())
 
 
 @lru_cache(maxsize=8_192)

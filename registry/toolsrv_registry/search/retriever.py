@@ -38,7 +38,6 @@ from toolsrv_registry.search.arrangement import (
     DuplicateFolder,
     cover_parts,
     cover_subtasks,
-    group_by,
     listed_subtasks,
     named_first,
     word_shares,
@@ -146,11 +145,6 @@ class SearchResult(BaseModel):
     def language(self) -> str:
         """English name of the query's language, "" for English and where too little tells."""
         return self.reading.language
-
-    @property
-    def groups(self) -> list[list[Hit]]:
-        """The hits with those of one tool together, in the order of each tool's best."""
-        return group_by(self.hits, lambda hit: hit.tool_id)
 
 
 class Retriever:

@@ -93,9 +93,7 @@ def search_view(
     return SearchView(
         query=result.query,
         hits=tuple(
-            hit_view(hit, detail, reading.text, known.get(hit.api.id))
-            for group in result.groups
-            for hit in group
+            hit_view(hit, detail, reading.text, known.get(hit.api.id)) for hit in result.hits
         ),
         nothing_fits=result.nothing_fits,
         nearest_categories=tuple(result.nearest_categories),
