@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
@@ -34,6 +35,7 @@ settings.load_profile("commit")
 
 SCORES = json.loads((Path(__file__).parent / "scores.json").read_text("utf-8"))
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+_MUCH = 512 * 1024 * 1024
 MAX_WORKERS = 4
 """More workers gain little: each holds the models, and the longest file bounds the run."""
 
@@ -138,17 +140,25 @@ def _no_terminal() -> Iterator[None]:
             signal.signal(one, signal.SIG_IGN)
 
 
+_HELD = [0]
+"""Bytes of memory in use after the last time that some was given back."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _memory_given_back() -> Iterator[None]:
-    """Return freed memory to the system after each file.
+    """Return freed memory to the system after files that used much.
 
     Threads of glibc keep what they freed: models that a hundred tests opened and closed would hold
     gigabytes.
     """
     yield
+    process = psutil.Process()
+    if process.memory_info().rss - _HELD[0] < _MUCH:
+        return
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         gc.collect()
         trim(0)
+    _HELD[0] = process.memory_info().rss
 
 
 @pytest.fixture(scope="session")
