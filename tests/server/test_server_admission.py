@@ -16,7 +16,7 @@ import pytest
 
 from toolsrv import operations
 from toolsrv.mcp_server import admission
-from toolsrv.mcp_server.admission import BUSY, PATIENCE_S, Admission
+from toolsrv.mcp_server.admission import BUSY, CROWD, PATIENCE_S, Admission
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 from toolsrv_lab.bench.server_load import HASTY, Replies
@@ -61,9 +61,20 @@ async def test_a_search_that_waited_or_that_many_wait_for_is_in_haste() -> None:
     assert most == 2
     assert hastes[:2] == ["", ""]
     assert set(hastes[2:]) == {BUSY}
-    hastes, _ = await searches(12, 0.0)
+    hastes, _ = await searches(10, 0.0)
     assert BUSY in hastes[2:6]
     assert hastes[-1] == ""
+
+
+async def test_in_a_crowd_half_of_the_places_are_left_to_searches_in_haste() -> None:
+    calm, crowded = Admission(2), Admission(2)
+    async with calm.place() as first, calm.place() as second:
+        assert (first, second) == ("", "")
+    for _ in range(2 * CROWD):
+        async with crowded.place() as alone:
+            assert alone == ""
+    async with crowded.place() as first, crowded.place() as second:
+        assert (first, second) == ("", BUSY)
 
 
 def test_the_benchmark_recognises_a_search_in_haste() -> None:

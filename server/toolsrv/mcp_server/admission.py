@@ -28,6 +28,8 @@ PATIENCE_S = 0.075
 """Seconds after which a search that waited for its place is in haste."""
 LINE = 1
 """Searches that wait for each place; where more do, nobody takes their time."""
+CROWD = 5
+"""Searches a second for each place; where more come, half of the places read with the matcher."""
 MOST_WAIT_S = 8.0
 """Seconds in line; a search has the rest of the 12 in which it is answered for its work."""
 MOST_HINT_S = 30.0
@@ -56,6 +58,8 @@ class Admission:
         self._free = asyncio.Semaphore(self._count)
         self._most = LINE * self._count
         self._waiting = 0
+        self._working = 0
+        self._arrivals: deque[float] = deque(maxlen=CROWD * self._count + 1)
         self._seconds = deque([_FIRST_S] * _KNOWN, maxlen=_KNOWN)
 
     @asynccontextmanager
@@ -107,6 +111,7 @@ class Admission:
         if (foreseen := self._wait_s()) > MOST_WAIT_S:
             raise self._refusal(foreseen)
         began = time.monotonic()
+        self._arrivals.append(began)
         self._waiting += 1
         try:
             async with asyncio.timeout(MOST_WAIT_S):
@@ -116,9 +121,17 @@ class Admission:
         finally:
             self._waiting -= 1
         late = time.monotonic() - began > PATIENCE_S
-        return BUSY if late or self._waiting > self._most else ""
+        crowded = self._is_crowded(began) and self._working >= max(1, self._count // 2)
+        self._working += 1
+        return BUSY if late or crowded or self._waiting > self._most else ""
+
+    def _is_crowded(self, now: float) -> bool:
+        """Whether more than ``CROWD`` for each place came within the last second."""
+        full = len(self._arrivals) == self._arrivals.maxlen
+        return full and now - self._arrivals[0] < 1.0
 
     def _leave(self, *took: float) -> None:
+        self._working -= 1
         self._seconds.extend(took)
         self._free.release()
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 HEALTH = "/health"
 WELL_KNOWN = "/.well-known/"
+KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays: after uvicorn's five, requests of clients that send every few
+seconds met the end of their connection.
+"""
 _HOST = re.compile(
     r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
 )
@@ -226,7 +230,11 @@ def serve_http(
     )
     sys.stderr.flush()
     config = uvicorn.Config(
-        app, log_config=None, access_log=access_log, timeout_graceful_shutdown=1
+        app,
+        log_config=None,
+        access_log=access_log,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
     uvicorn.Server(config).run(sockets=[listener])
 
