@@ -380,7 +380,7 @@ class WebReader:
         content = bytearray()
         async with self._open.stream("GET", url) as got:
             _check_response(got, url)
-            async for piece in got.aiter_raw():
+            async for piece in got.aiter_bytes():  # some servers compress whatever is asked
                 content += piece
                 if len(content) > limit:
                     raise HubError(

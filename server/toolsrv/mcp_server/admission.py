@@ -1,8 +1,9 @@
 """Admission control: how many searches and calls work at once, and how long others wait in line.
 
 More searches at once than cores only take the processor from each other, and from the event loop.
-Most of a search is the matcher's reading of its hits; a search that had to wait, or that many others
-wait for, leaves it out, so that a burst is answered late by little instead of by minutes.
+Most of a search is the matcher's reading of its hits; a search that had to wait, that many others
+wait for, or that comes in a crowd while others use the matcher, leaves it out, so that a burst is
+answered late by little instead of by minutes.
 
 What would wait longer than ``MOST_WAIT_S`` is refused at once, and what has waited so long is refused
 then: a client that is told when to come back does better than one whose request hangs.

@@ -222,7 +222,7 @@ def _called(request: Request, view: ApiView, typed: dict[str, str], result: Call
 
 @page(SECTION)
 async def kept_file(request: Request) -> Response:
-    """Return a file that a call of this session brought."""
+    """Return a file that a call made in this login brought."""
     kept = session_of(request).files.get(request.path_params["handle"])
     return download(site_of(request).bench.settings.data_dir, kept)
 
