@@ -253,7 +253,7 @@ def mutate(text: str, name: str, occurrence: int) -> str:
 
 def run(work: Path, seed: int, count: int) -> None:
     """Test mutants until there are so many results."""
-    results, log = work / "results.csv", work / "mutant.log"
+    results, log = work / f"results-{seed}.csv", work / "mutant.log"
     done = len(results.read_text("utf-8").splitlines()) if results.exists() else 0
     tests, seconds = read_map(work)
     sys.dont_write_bytecode = True
@@ -278,9 +278,9 @@ def run(work: Path, seed: int, count: int) -> None:
         tell(*row[:7])
 
 
-def score(work: Path) -> None:
+def score(work: Path, seed: int) -> None:
     """Print the share of killed mutants with its 95 % interval (Wilson), and those that survived."""
-    rows = list(csv.reader((work / "results.csv").open(encoding="utf-8")))
+    rows = list(csv.reader((work / f"results-{seed}.csv").open(encoding="utf-8")))
     rows = [row for row in rows if row[5] != str(INVALID)]
     survived = [row for row in rows if row[5] == "0"]
     count, share, z = len(rows), 1 - len(survived) / len(rows), 1.96
@@ -309,7 +309,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     if given.stage == "score":
-        score(given.work)
+        score(given.work, given.seed)
     else:
         preload()
         make_map(given.work) if given.stage == "map" else run(given.work, given.seed, given.count)

@@ -183,6 +183,7 @@ class _Reader:
     schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
     stash: dict[PurePosixPath, _Document] = field(default_factory=dict)
     used: set[PurePosixPath] = field(default_factory=set)
+    missing: set[PurePosixPath] = field(default_factory=set)
     stashed: int = 0
 
     def __post_init__(self) -> None:
@@ -334,7 +335,10 @@ class _Reader:
 
     def _load(self, path: PurePosixPath) -> Any:
         """Return the parsed file that a reference leads to. Raises KeyError."""
+        if path in self.missing:
+            raise KeyError(path)
         if path not in self.stash:
+            self.missing.add(path)  # until it is read: it may be large, and lie on the web
             content = self.source.sibling(path)
             if content is None or self.stashed + len(content) > STASH_LIMIT:
                 raise KeyError(path)
@@ -343,6 +347,7 @@ class _Reader:
                 value = _parse(SourceFile(path, content))
             except (ValueError, RecursionError) as error:
                 raise KeyError(path) from error
+            self.missing.discard(path)
             self.stash[path] = _Document(value, len(content))
             self._findings(str(path)).kind = "fragment"
         self.used.add(path)

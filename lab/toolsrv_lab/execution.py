@@ -203,6 +203,8 @@ class _RayRun(Generic[T, R]):
     ) -> None:
         self._pool = pool
         self._ray = ray
+        # Where memory ran out Ray says so, and not that the actor died of it.
+        self._lost_errors = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
         self._left = left
         self._undone = len(left)
         self._keep = keep
@@ -229,7 +231,7 @@ class _RayRun(Generic[T, R]):
             self._live += 1
             try:
                 await self._serve(actor)
-            except self._ray.exceptions.RayActorError:
+            except self._lost_errors:
                 pass  # its task is back among the others
             else:
                 return
@@ -251,7 +253,7 @@ class _RayRun(Generic[T, R]):
                 if not ready.done() and not self._live:
                     _nobody()
             _check_version(_read_reply(ready.result()))
-        except self._ray.exceptions.RayActorError as error:
+        except self._lost_errors as error:
             self._lose(-1, error)
             return None
         except BaseException:
@@ -268,7 +270,7 @@ class _RayRun(Generic[T, R]):
                 async with self._more:
                     self._left.appendleft(task)
                     self._more.notify()
-                if isinstance(error, self._ray.exceptions.RayActorError):
+                if isinstance(error, self._lost_errors):
                     self._lose(id(task), error)
                 raise
             try:

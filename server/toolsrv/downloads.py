@@ -179,7 +179,7 @@ class WebFolder:
         """Return the file at a path relative to the document; None where there is none."""
         if self._fault is not None or path in self._missing:
             return None
-        if not ours(path) or ".." in path.parts:
+        if not ours(path) or path.is_absolute() or ".." in path.parts:
             return None
         self._read += 1
         if self._read > MOST_FILES:

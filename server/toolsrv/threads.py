@@ -48,6 +48,9 @@ def start_in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> asynci
         failure: BaseException | None = None
         try:
             result = work()
+        except StopIteration as error:  # no future takes one
+            failure = RuntimeError("the work raised StopIteration")
+            failure.__cause__ = error
         except BaseException as error:  # noqa: BLE001 - handed over to the waiting task, whole
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop may be gone: nobody waits any more

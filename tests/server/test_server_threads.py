@@ -45,6 +45,8 @@ async def test_an_error_reaches_the_waiting_task_and_the_thread_works_on() -> No
     for _ in range(3):
         with pytest.raises(ValueError, match="no"):
             await in_thread(fail)
+    with pytest.raises(RuntimeError, match="StopIteration"):  # which no future takes
+        await asyncio.wait_for(in_thread(lambda: next(iter(()))), 10)
     assert await in_thread(lambda: 42) == 42
 
 

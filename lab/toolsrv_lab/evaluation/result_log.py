@@ -1,7 +1,7 @@
 """Append-only JSON-lines log of an evaluation's results, so that a killed run goes on.
 
-The first line holds the settings, each further one a result; a line is on the disk before the next
-result is begun. A line that a kill cut off is dropped. One process writes a log at a time.
+The first line holds the settings, each further one a result; a line is on the disk before its
+task counts as done. A line that a kill cut off is dropped. One process writes a log at a time.
 """
 
 from __future__ import annotations

@@ -371,7 +371,7 @@ class WebReader:
         """
         try:
             return self._runner.run(self._read(url, limit))
-        except (httpx.TransportError, httpx.TooManyRedirects, OSError) as error:
+        except (httpx.RequestError, OSError) as error:
             raise _unreachable(url, error) from error
 
     async def _read(self, url: str, limit: int) -> bytes:

@@ -30,7 +30,9 @@ PATIENCE_S = 0.075
 LINE = 1
 """Searches that wait for each place; where more do, nobody takes their time."""
 CROWD = 5
-"""Searches a second for each place; where more come, half of the places read with the matcher."""
+"""Searches a second for each place; where more come, the matcher is for those that find half of the
+places free. With one core that is all of them.
+"""
 MOST_WAIT_S = 8.0
 """Seconds in line; a search has the rest of the 12 in which it is answered for its work."""
 MOST_HINT_S = 30.0
@@ -101,7 +103,13 @@ class Admission:
         except BaseException:
             self._leave()
             raise
-        thread.add_done_callback(lambda _: self._leave(*took))
+
+        def ended(done: asyncio.Future[T]) -> None:
+            if not done.cancelled():
+                done.exception()  # seen, should nobody wait for it any more
+            self._leave(*took)
+
+        thread.add_done_callback(ended)
         return await asyncio.shield(thread)
 
     def _wait_s(self) -> float:

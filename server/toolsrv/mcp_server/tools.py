@@ -174,10 +174,12 @@ class Tools:
         try:
             view = await progress.during(in_turn, "opening the catalog", self.meaning_s)
         except (TimeoutError, BusyError) as error:
-            if isinstance(error, BusyError) and await in_thread(lambda: self._bench.is_searchable):
+            ready = await in_thread(lambda: self._bench.is_searchable)
+            if ready and isinstance(error, BusyError):
                 raise
             # Whoever waits for the index has the places of searches until it is there.
-            loading = f"the search index is being made ready: words only; {self._later()}"
+            why = "it took too long" if ready else "the search index is being made ready"
+            loading = f"{why}: words only; {self._later()}"
             by_words = self._word_searches.in_thread(lambda _: search(loading))
             view = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
         return success(view)

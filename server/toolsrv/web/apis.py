@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -40,7 +41,7 @@ from toolsrv.web.uploads import (
     file_arguments,
     file_name,
 )
-from toolsrv_registry.errors import UsageError
+from toolsrv_registry.errors import BusyError, UsageError
 from toolsrv_runtime.calls.result import AskConsent, CallResult, Consent, declined_result
 from toolsrv_runtime.calls.serialization import FILE_LIMIT, abbreviate_data_urls
 
@@ -139,8 +140,10 @@ async def call(request: Request) -> Response:
     for name, several in files.items():
         typed[FILE_MARK + name] = ", ".join(map(file_name, several))
     if result.kind == "needs_consent" and result.consent is not None:
-        asked = result.model_copy(update={"arguments": abbreviate_data_urls(result.arguments)})
-        waiting = WaitingCall(arguments, typed, asked, _abbreviated(result.consent), dict(files))
+        wanted = await in_thread(partial(_abbreviated, result.consent))
+        shown = await in_thread(partial(abbreviate_data_urls, result.arguments))
+        asked = result.model_copy(update={"arguments": shown})
+        waiting = WaitingCall(arguments, typed, asked, wanted, dict(files))
         sent.clear()  # they are the waiting call's now
         return _ask(request, view, waiting)
     return _called(request, view, typed, result)
@@ -175,14 +178,21 @@ async def consent(request: Request) -> Response:
     try:
         view = await _described(site, waiting.consent.api_id)
         if form.get("say") != "yes":
+            waiting.close()
             return _called(request, view, waiting.typed, declined_result(waiting.asked))
 
         async def allowed(wanted: Consent) -> bool | None:
-            return True if waiting.consent.covers(_abbreviated(wanted)) else None
+            shown = await in_thread(partial(_abbreviated, wanted))
+            return True if waiting.consent.covers(shown) else None
 
         result = await _made(site, view, waiting.arguments, waiting.files, allowed)
-    finally:
+    except BusyError:  # nothing was called: the same yes may be said again
+        session_of(request).kept[waiting.token] = waiting
+        raise
+    except BaseException:
         waiting.close()
+        raise
+    waiting.close()
     return _called(request, view, waiting.typed, result)
 
 

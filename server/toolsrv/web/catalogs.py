@@ -12,6 +12,7 @@ from toolsrv.plain import plain
 from toolsrv.threads import in_thread
 from toolsrv.views.apis import check_line, check_view
 from toolsrv.web.site import Site, form_of, go, page, show, site_of
+from toolsrv_registry.errors import NotFoundError
 
 SECTION = "/catalogs"
 LISTED = 100
@@ -65,7 +66,9 @@ async def catalog(request: Request) -> Response:
 def _catalog(site: Site, name: str) -> dict[str, Any]:
     store = site.bench.registry().store
     store.changed(name)  # raises NotFoundError, with the catalogs that there are
-    entry = next(one for one in store.catalogs() if one.name == name)
+    entry = next((one for one in store.catalogs() if one.name == name), None)
+    if entry is None:  # removed since
+        raise NotFoundError(f"no catalog {name!r}", hint="see the list of catalogs")
     checks = store.health.of_catalog(name)
     categories: Counter[str] = Counter()
     for tool in store.tools(catalog=name):

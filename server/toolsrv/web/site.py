@@ -171,6 +171,7 @@ def offset_of(request: Request) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
 
 
+@functools.cache
 def static(name: str) -> tuple[bytes, str] | None:
     """Return a file of the page and its media type, None where there is no such file."""
     if name not in _FILES:

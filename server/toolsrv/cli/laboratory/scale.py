@@ -164,15 +164,15 @@ def _open_remote(
     backend: Callable[[Workbench], Backend[T, R]],
 ) -> Any:
     """Open a backend in an actor, at a bench with the same settings."""
-    from toolsrv.settings import load
+    from toolsrv.settings import CommandSettings
     from toolsrv.workbench import Workbench
 
-    return _open(Workbench(load(settings).settings, run), backend)
+    return _open(Workbench(CommandSettings.model_validate(settings), run), backend)
 
 
 def _settings_of(bench: Workbench) -> dict[str, Any]:
-    """Return all settings of a bench but the defaults."""
-    given = bench.settings.model_dump(mode="json", exclude_defaults=True)
+    """Return all that is set of a bench, defaults too: a node's own settings must not count."""
+    given = bench.settings.model_dump(mode="json", exclude_unset=True)
     return given | {"data_dir": str(bench.settings.data_dir.absolute())}
 
 

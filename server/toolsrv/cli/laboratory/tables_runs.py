@@ -1,4 +1,4 @@
-"""Tables 2 and 5 of ``toolsrv lab tables``: rankings and picks, each on its result log."""
+"""What ``toolsrv lab tables`` is asked for, and its tables 2 and 5: rankings and picks on result logs."""
 
 from __future__ import annotations
 

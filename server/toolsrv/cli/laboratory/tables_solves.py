@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolsrv.cli.interrupt import signals_as_ctrl_c
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.tables_runs import (
     ANSWER_FOLDERS,
@@ -71,7 +72,7 @@ def solves(session: Session, request: Request, numbers: Sequence[str]) -> list[P
     with ResultLog(request.folder / SOLVES, _settings(request, bench)) as log:
         kept = CellLog(log, TableSolve)
         try:
-            with evaluation.Progress("solving", total) as progress:
+            with signals_as_ctrl_c(), evaluation.Progress("solving", total) as progress:
                 for one in models:
                     work = _Work(request, one, apis, subsets, kept, progress)
                     asyncio.run(work.run())
@@ -115,6 +116,7 @@ def _models(session: Session, request: Request, numbers: Sequence[str]) -> list[
 
 
 def _subsets(request: Request, apis: Mapping[str, Api], seed: int) -> dict[str, list[Query]]:
+    from toolsrv_lab.evaluation.stable import name_of
     from toolsrv_lab.evaluation.toolbench_queries import usable_queries
     from toolsrv_lab.paper_tables.subsets import draw_subsets
 
@@ -122,6 +124,8 @@ def _subsets(request: Request, apis: Mapping[str, Api], seed: int) -> dict[str, 
     usable, left_out = usable_queries(every, apis)
     for reason, count in left_out.items():
         note(f"note: {count} of {len(every)} queries {reason}: left out")
+    if len({name_of(one) for one in usable}) < len(usable):
+        raise UsageError("two queries of one set have the same id", hint="name each file once")
     if not usable:
         raise UsageError(
             "there is no query that needs APIs of the enabled catalogs",
@@ -139,6 +143,7 @@ def _settings(request: Request, bench: Workbench) -> dict[str, Any]:
         "set": sorted(request.given),
         "world": request.world,
         "catalogs": sorted(catalogs),
+        "queries": sorted(evaluation.file_hash(one.expanduser()) for one in request.queries),
     } | {key: str(value) for key, value in request.bench.items() if key in run and value}
 
 
