@@ -17,12 +17,16 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from click.testing import CliRunner
 
+from toolsrv.cli.laboratory import scale
 from toolsrv.cli.main import cli
+from toolsrv.settings import load
+from toolsrv.workbench import Workbench
 from toolsrv_lab.execution import LocalPool, Make, Slots, TaskFailedError, stateless
 from toolsrv_registry.errors import DataError
 
@@ -414,3 +418,20 @@ def test_a_cluster_that_is_not_there_is_one_line(env: dict[str, str], tmp_path: 
     words = ["annotate", "--errands", "--out", tmp_path / "out"]
     _, said = ended(lab(env, *words, "--ray", f"127.0.0.1:{free_port()}"), code=2)
     assert "the Ray cluster" in said
+
+
+def test_an_actor_works_with_the_settings_of_the_command_and_not_with_those_of_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(tmp_path)
+    bench = Workbench(load({"data_dir": data, "strategy": "dfsdt"}).settings)
+    sent = scale._settings_of(bench)
+    (tmp_path / "config.toml").write_text('strategy = "react"\n', "utf-8")
+    monkeypatch.setenv("TOOLSRV_MAX_CALLS", "3")
+
+    def opened(there: Workbench) -> Any:
+        return lambda: there.settings
+
+    found = scale._open_remote(sent, {}, opened)
+    assert (found.strategy, found.max_calls) == ("dfsdt", bench.settings.max_calls)
+    assert found.model_dump() == bench.settings.model_dump()
