@@ -416,6 +416,19 @@ def test_lora_stands_beside_full_fine_tuning(place: Path) -> None:
     assert "README of August 2023" in (place / "out" / "tables.md").read_text("utf-8")
 
 
+def test_folders_with_names_of_their_own_are_a_pair(place: Path) -> None:
+    for side, final in (("full", "It is 31 km/h."), ("lora", "")):
+        (place / side).mkdir()
+        value = {"1": entry(final)}
+        (place / side / f"{side}.json").write_text(json.dumps(value), "utf-8")
+    words = ("--full", str(place / "full"), "--lora", str(place / "lora"))
+    done = tables(place, "--tables", "lora", *words)
+    assert done.exit_code == 0, done.output
+    passed, won = rows(place, "lora", "pass"), rows(place, "lora", "win")
+    assert set(passed["full"]) == set(passed["LoRA"])
+    assert won["LoRA"]["average"]["value"] == 0.0
+
+
 def test_sides_about_other_queries_are_no_comparison(place: Path) -> None:
     for side in ("full", "lora"):
         (place / side).mkdir()

@@ -424,8 +424,15 @@ def tuning(
     from toolsrv_lab.paper_tables.table import Provenance
     from toolsrv_lab.tooleval.win_rate import paired
 
-    sides = {"full": _answer_sets(full), "LoRA": _answer_sets(lora)}
-    paired(*(list(one.values()) for one in sides.values()))  # they are about the same queries
+    whole, tuned = _answer_sets(full), _answer_sets(lora)
+    names_of = {id(one): name for name, one in whole.items()}
+    pairs = paired(list(whole.values()), list(tuned.values()))
+    if len(pairs) < max(len(whole), len(tuned)):
+        note(f"note: only one side has the other subsets: {len(pairs)} are compared")
+    sides = {  # of a pair whose folders have names of their own the first one's counts
+        name: {names_of[id(pair[0])]: pair[at] for pair in pairs}
+        for at, name in enumerate(("full", "LoRA"))
+    }
     passed, won, judge = _judge_sets(session, request, sides, "full", sides)
     others = without("queries", "apibench", *ANSWER_FOLDERS, *FOR_MODELS)
     made = Provenance(
