@@ -209,6 +209,7 @@ class _RayRun(Generic[T, R]):
         self._undone = len(left)
         self._keep = keep
         self._lost: Counter[int] = Counter()
+        self._lost_before = 0
         self._live = 0
         self._done = asyncio.Event()
         self._more = asyncio.Condition()
@@ -254,12 +255,13 @@ class _RayRun(Generic[T, R]):
                     _nobody()
             _check_version(_read_reply(ready.result()))
         except self._lost_errors as error:
-            self._lose(-1, error)
+            self._lose_before(error)
             return None
         except BaseException:
             ready.cancel()
             self._ray.kill(actor)
             raise
+        self._lost_before = 0
         return actor
 
     async def _serve(self, actor: Any) -> None:
@@ -301,18 +303,22 @@ class _RayRun(Generic[T, R]):
     def _lose(self, task: int, error: Exception) -> None:
         self._pool.on_lost()
         self._lost[task] += 1
-        if self._lost[task] < MOST_LOST or (task < 0 and self._live):
-            return  # where others work, a node that cannot start one is no end
-        last = _one_line(error, last=True)
-        if task >= 0:
+        if self._lost[task] >= MOST_LOST:
             raise DataError(
-                f"{MOST_LOST} workers of the cluster were lost at one task: {last}",
+                f"{MOST_LOST} workers of the cluster were lost at one task: {_one_line(error, last=True)}",
                 hint="look at the logs of the Ray workers: often memory ran out",
             ) from error
-        raise DataError(
-            f"{MOST_LOST} workers of the cluster were lost before they began: {last}",
-            hint=f"{_SAME_VERSION}, or look at the logs of the Ray workers",
-        ) from error
+
+    def _lose_before(self, error: Exception) -> None:
+        """Count an actor that was lost before it began, one after the other while none works."""
+        self._pool.on_lost()
+        self._lost_before += 1
+        if self._lost_before >= MOST_LOST and not self._live:
+            raise DataError(
+                f"{MOST_LOST} workers of the cluster were lost before they began: "
+                f"{_one_line(error, last=True)}",
+                hint=f"{_SAME_VERSION}, or look at the logs of the Ray workers",
+            ) from error
 
 
 class _Actor:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.cells import run_cells
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.main import cli
 from toolsrv_lab.evaluation.bfcl import CaseResult, Mode, ask, figures, official, request_of
 from toolsrv_lab.evaluation.bfcl_data import Bfcl, Case, json_schema, open_package, original, tools
-from toolsrv_lab.evaluation.cells import Cell, CellLog, in_thread, run_cells
+from toolsrv_lab.evaluation.cells import Cell, CellLog, in_thread
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import draw, draw_by_stratum
 from toolsrv_registry.errors import DataError, UsageError

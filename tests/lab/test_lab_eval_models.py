@@ -12,12 +12,13 @@ from typing import Any, Literal
 import pytest
 from click.testing import CliRunner, Result
 from pydantic import BaseModel, Field
+from tests.cells import run_cells
 
 from toolsrv.cli.laboratory.evaluation import identity, listed
 from toolsrv.cli.main import cli
 from toolsrv.settings import load
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.evaluation.cells import Cell, CellLog, make_options, run_cells
+from toolsrv_lab.evaluation.cells import Cell, CellLog, make_options
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import draw_shares, share
 from toolsrv_lab.evaluation.strategies import by_stratum, failed_task

@@ -15,10 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cells import run_cells
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.evaluation.cells import Cell, CellLog, run_cells
+from toolsrv_lab.evaluation.cells import Cell, CellLog
 from toolsrv_lab.evaluation.first_calls import ChoiceRequest, by_set, choose, first_call, usable
 from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import mean, mean_difference, share, share_difference

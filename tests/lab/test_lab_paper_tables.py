@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from collections.abc import Sequence
@@ -11,11 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.model_server import GIVE_UP as SERVER_GIVES_UP
+from tests.model_server import ModelServer
 
 from toolsrv.cli.main import cli
+from toolsrv_lab.evaluation.cells import CellLog, cell_backend, run_on_pool
+from toolsrv_lab.evaluation.result_log import ResultLog
 from toolsrv_lab.evaluation.statistics import mean, share
+from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.paper_tables import published
-from toolsrv_lab.paper_tables.solves import SolveCell, base_options, equal_cost, failed_solve
+from toolsrv_lab.paper_tables.solves import (
+    SolveCell,
+    TableSolve,
+    TableTask,
+    base_options,
+    failed_solve,
+    tree_replies,
+)
 from toolsrv_lab.paper_tables.subsets import SUBSETS, draw_subsets, ordered, subset_of, type_of
 from toolsrv_lab.paper_tables.table import (
     AVERAGE,
@@ -28,8 +41,9 @@ from toolsrv_lab.paper_tables.table import (
     mean_value,
     share_value,
 )
-from toolsrv_lab.retrieval import baselines
-from toolsrv_lab.retrieval.baselines import bm25, zero_shot
+from toolsrv_lab.retrieval import encoding as encoding_module
+from toolsrv_lab.retrieval.baselines import bm25, cosines
+from toolsrv_lab.retrieval.encoding import Encoded, Parts, cell_of, encoding, vectors_of
 from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.encoder import SHIPPED_ENCODER, HashingEncoder, Vectors
 from toolsrv_registry.errors import DataError
@@ -120,12 +134,16 @@ def test_a_name_with_a_bar_does_not_break_the_markdown() -> None:
 def test_react_at_n_may_cost_as_many_replies_as_the_tree() -> None:
     cell = SolveCell("m", "m", "react-n", "oracle")
     options = base_options(SolveOptions(), cell)
-    tree = failed_solve(query("G1_tool"), DataError("gone"))
     assert (options.strategy, options.chains) == ("cot", 32)
-    assert equal_cost(options, None) == equal_cost(options, tree) == options
+    tree = failed_solve(TableTask(query("G1_tool")), DataError("gone"))
     solved = tree.solved.model_copy(update={"status": "answered", "usage": Usage(model_calls=7)})
-    equal = equal_cost(options, tree.model_copy(update={"solved": solved}))
-    assert equal.limits.model_calls == 7
+    with ResultLog(None, {}) as log:
+        kept = CellLog(log, TableSolve)
+        row = SolveCell("m", "m", "dfsdt", "oracle").cell
+        kept.add(row, "failed", tree)
+        kept.add(row, "solved", tree.model_copy(update={"solved": solved}))
+        found = [tree_replies(cell, one, kept) for one in ("none", "failed", "solved")]
+    assert found == [None, None, 7]
 
 
 # ---------------------------------------------------------------- baselines
@@ -143,18 +161,39 @@ class Counting(HashingEncoder):
         return super().encode(texts, progress=progress)
 
 
+def encoded(encoder: Counting, texts: Sequence[str], path: Path) -> Vectors:
+    parts = Parts.of(texts)
+    with ResultLog(path, {"texts": parts.digest()}) as log:
+        kept = CellLog(log, Encoded)
+        cells = {cell_of(encoder): None}
+        pool = LocalPool(cell_backend(encoding(encoder), parts.texts, cells), 1)
+        asyncio.run(run_on_pool(parts.texts, cells, kept, pool))
+        return vectors_of(parts, encoder, kept)
+
+
 def test_encoding_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baselines, "_KEPT_AT_ONCE", 2)
+    monkeypatch.setattr(encoding_module, "PART", 2)
     texts = ["the wind in a city, by the hour", "sun", "moon rises", "tides of the sea", "a parcel"]
-    kept = tmp_path / "vectors.npz"
-    with pytest.raises(DataError):
-        zero_shot(texts, Counting(4), kept)
-    scores = zero_shot(texts, Counting(2), kept)("moon rises")
-    assert int(scores.argmax()) == 2
-    assert scores == pytest.approx(zero_shot(texts, Counting(99), tmp_path / "v.npz")("moon rises"))
-    changed = ["moon", *texts[1:]]
-    with pytest.raises(DataError):
-        zero_shot(changed, Counting(1), kept)
+    kept = tmp_path / "vectors.jsonl"
+    with pytest.raises(DataError, match="killed"):
+        encoded(Counting(4), texts, kept)
+    rest = Counting(2)
+    vectors = encoded(rest, texts, kept)
+    assert rest.left == 1
+    assert vectors == pytest.approx(HashingEncoder().encode(texts), abs=1e-7)
+    assert int(cosines(vectors, HashingEncoder())("moon rises").argmax()) == 2
+    with pytest.raises(DataError, match="other settings: texts"):
+        encoded(Counting(9), ["moon", *texts[1:]], kept)
+
+
+def test_vectors_that_are_cut_are_not_taken_for_whole_ones(tmp_path: Path) -> None:
+    parts, encoder = Parts.of(["sun"]), HashingEncoder()
+    with ResultLog(tmp_path / "vectors.jsonl", {}) as log:
+        kept = CellLog(log, Encoded)
+        for damaged in ("", "AAAA", "no vectors"):
+            kept.add(cell_of(encoder), "0", Encoded(vectors=damaged))
+            with pytest.raises(DataError, match="part 0"):
+                vectors_of(parts, encoder, kept)
 
 
 def test_bm25_finds_the_text_with_the_rare_word() -> None:
@@ -312,6 +351,28 @@ def test_a_run_that_stopped_goes_on_and_asks_for_nothing_twice(place: Path) -> N
     other = tables(place, "--models", model, *words, "--world", "live")
     assert other.exit_code == 1
     assert "other settings: world" in other.output
+
+
+def test_servers_solve_several_queries_at_once(place: Path) -> None:
+    words = ("--tables", "3,4", "--set", "limits.model_calls=3", "--keep-going")
+    with ModelServer([SERVER_GIVES_UP]) as server:
+        done = tables(place, "--models", server.url, *words, "--workers", "4")
+        assert done.exit_code == 0, done.output
+        asked = len(server.requests)
+        kept = solved(place)
+        again = tables(place, "--models", server.url, *words)
+        assert again.exit_code == 0, again.output
+        assert len(server.requests) == asked
+    assert len({(one["strategy"], one["task"]) for one in kept}) == len(kept) == 10
+    assert {one["result"]["form"]["query"] for one in kept} == {
+        "What is the wind in Lima?", "When does the sun rise in Oslo, and is there wind?"
+    }  # fmt: skip
+
+
+def test_a_model_of_this_machine_solves_one_query_at_a_time(place: Path) -> None:
+    refused = tables(place, "--models", solver(place), "--tables", "4", "--workers", "2")
+    assert refused.exit_code == 2, refused.output
+    assert "one task at a time" in refused.output
 
 
 def test_an_untuned_base_is_a_row_that_says_so(place: Path) -> None:

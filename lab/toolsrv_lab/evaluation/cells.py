@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,12 +17,10 @@ from toolsrv_lab.evaluation.result_log import ELSE, ResultLog
 from toolsrv_lab.execution import (
     Backend,
     Codec,
-    LocalPool,
     Make,
     Pool,
     TaskFailedError,
     adapted,
-    stateless,
 )
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
@@ -213,21 +211,6 @@ async def run_on_pool(
             f"the evaluation stopped at task {name!r} with {cell.name}: {error.message}",
             hint=f"{error.hint}; {log.log.kept()}".lstrip("; "),
         ) from error
-
-
-async def run_cells(
-    tasks: Mapping[str, T],
-    cells: Mapping[Cell, Setting],
-    log: CellLog[R],
-    solve: Callable[[T, Setting], Awaitable[R]],
-    *,
-    on_fault: Callable[[T, ToolsrvError], R] | None = None,
-    progress: Callable[[bool], None] = lambda _fresh: None,
-) -> None:
-    """Solve what the log lacks in this process, one task after the other; see ``run_on_pool``."""
-    solver: Solver[T, Setting, R] = stateless(lambda item: solve(*item))
-    pool = LocalPool(cell_backend(solver, tasks, cells, on_fault=on_fault), 1)
-    await run_on_pool(tasks, cells, log, pool, progress=progress)
 
 
 async def in_thread(work: Callable[[Stop], V | None]) -> V:

@@ -6,6 +6,7 @@ ReACT until it has cost as many replies of the model as DFSDT did on the same qu
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ _MOST_CHAINS = 32
 
 
 class TableSolve(BaseModel):
-    """What became of one query. ``form``: the answer as ToolEval judges it.
+    """What became of one query. ``form``: the answer as ToolEval judges it, ``answer``: its file.
 
     ``sources`` counts the responses by where they came from; a refused call has none.
     """
@@ -48,6 +49,15 @@ class TableSolve(BaseModel):
     solved: QueryResult
     sources: dict[Source, int]
     form: dict[str, Any]
+    answer: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableTask:
+    """A query, and how many replies of the model it may cost; None: what the options say."""
+
+    query: Query
+    replies: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,50 +104,52 @@ def base_options(options: SolveOptions, cell: SolveCell) -> SolveOptions:
     return options.model_copy(update=update)
 
 
-def equal_cost(options: SolveOptions, tree: TableSolve | None) -> SolveOptions:
-    """Return options with as many replies of the model as a search tree had on the same query."""
+def tree_replies(cell: SolveCell, query: str, log: CellLog[TableSolve]) -> int | None:
+    """Return how many replies a model's search tree had on a query that ReACT@N repeats.
+
+    None where the tree failed, or where there is none.
+    """
+    tree = log.get(dataclasses.replace(cell, strategy="dfsdt").cell, query)
     if tree is None or tree.solved.status == FAILED:
-        return options
-    replies = max(1, tree.solved.usage.model_calls)
-    return options.model_copy(
-        update={"limits": options.limits.model_copy(update={"model_calls": replies})}
+        return None
+    return max(1, tree.solved.usage.model_calls)
+
+
+async def solve_query(
+    task: TableTask,
+    options: SolveOptions,
+    cell: SolveCell,
+    *,
+    solver: Solver,
+    retriever: QueryRetriever,
+    apis: Mapping[str, Api],
+    answer: Callable[[Outcome], Answer],
+    ask: AskConsent | None = None,
+) -> TableSolve:
+    """Return what becomes of a query; ``retriever`` is that of ``solver``, ``answer`` makes its file.
+
+    Raises:
+        ToolsrvError: the model failed.
+    """
+    query = task.query
+    if task.replies is not None:
+        limits = options.limits.model_copy(update={"model_calls": task.replies})
+        options = options.model_copy(update={"limits": limits})
+    given = query.candidates or query.relevant
+    ids = [one.id for one in given] if cell.apis == "oracle" else []
+    outcome = await solver.solve(query.query, offer(options, ids, retriever, apis), ask=ask)
+    file = answer(outcome)
+    return TableSolve(
+        solved=judge_query(query, outcome, apis),
+        sources=dict(Counter(one.source for one in outcome.evidence if one.status)),
+        form=tooleval_form(file, STRATEGIES[cell.strategy]),
+        answer=file.document(),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Solves:
-    """Solves the queries of a cell; ``retriever`` is that of ``solver``, ``answer`` makes its file."""
-
-    solver: Solver
-    retriever: QueryRetriever
-    apis: Mapping[str, Api]
-    answer: Callable[[Outcome], Answer]
-    ask: AskConsent | None = None
-
-    async def solve(
-        self, query: Query, options: SolveOptions, cell: SolveCell
-    ) -> tuple[TableSolve, Answer]:
-        """Return what becomes of a query, and its answer file.
-
-        Raises:
-            ToolsrvError: the model failed.
-        """
-        given = query.candidates or query.relevant
-        ids = [one.id for one in given] if cell.apis == "oracle" else []
-        outcome = await self.solver.solve(
-            query.query, offer(options, ids, self.retriever, self.apis), ask=self.ask
-        )
-        file = self.answer(outcome)
-        result = TableSolve(
-            solved=judge_query(query, outcome, self.apis),
-            sources=dict(Counter(one.source for one in outcome.evidence if one.status)),
-            form=tooleval_form(file, STRATEGIES[cell.strategy]),
-        )
-        return result, file
-
-
-def failed_solve(query: Query, error: ToolsrvError) -> TableSolve:
+def failed_solve(task: TableTask, error: ToolsrvError) -> TableSolve:
     """Return the result of a solve that raised: no answer, which fails."""
+    query = task.query
     return TableSolve(solved=failed_query(query, error), sources={}, form=empty_form(query))
 
 

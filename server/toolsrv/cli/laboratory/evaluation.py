@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.statistics import Difference, Mean, PlottedRate, Share
     from toolsrv_lab.evaluation.strategies import Compared, SolvedFigures, Summary
     from toolsrv_lab.evaluation.toolbench_queries import QueryFigures
+    from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.solving import FaultyCaller
     from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
@@ -135,6 +136,27 @@ def answer_of_solve(bench: Workbench, apis: Mapping[str, Api], outcome: Outcome)
         words=prompts.words,
         faithful=bench.is_faithful,
     )
+
+
+def usable_queries(
+    queries: Sequence[Query], apis: Mapping[str, Api]
+) -> tuple[list[Query], dict[str, int]]:
+    """Return the queries whose needed APIs the catalogs have, and why others are left out.
+
+    Raises:
+        UsageError: none is left.
+    """
+    from toolsrv_lab.evaluation import toolbench_queries
+
+    found, left_out = toolbench_queries.usable_queries(queries, apis)
+    for reason, count in left_out.items():
+        note(f"note: {count} of {len(queries)} queries {reason}: left out")
+    if not found:
+        raise UsageError(
+            "there is no query that needs APIs of the enabled catalogs",
+            hint="import the catalog that they were written for: toolsrv catalog import PATH",
+        )
+    return found, left_out
 
 
 def write_answer_file(place: Path, query_id: str, method: str, answer: Answer) -> None:

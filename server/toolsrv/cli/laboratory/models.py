@@ -309,7 +309,6 @@ class _Queries:
         self._queries: dict[str, Query] = {}
         self._apis: dict[str, Api] = {}
         self._left_out: dict[str, int] = {}
-        self._path = path
         self._log: CellLog[QueryResult]
 
     @property
@@ -318,17 +317,9 @@ class _Queries:
 
     def prepare(self, bench: Workbench, limit: int | None) -> None:
         from toolsrv_lab.evaluation.statistics import draw_by_stratum
-        from toolsrv_lab.evaluation.toolbench_queries import usable_queries
 
         self._apis = {api.id: api for api in bench.registry().store.apis()}
-        found, self._left_out = usable_queries(self._every, self._apis)
-        if not found:
-            raise UsageError(
-                f"no query of {str(self._path)!r} needs an API of the enabled catalogs",
-                hint="import and enable the catalog that the queries were written for",
-            )
-        for reason, count in self._left_out.items():
-            note(f"note: {count} of {len(self._every)} queries {reason}: left out")
+        found, self._left_out = evaluation.usable_queries(self._every, self._apis)
         drawn = draw_by_stratum(
             found,
             limit,

@@ -180,21 +180,13 @@ def _queries(
     """Return the queries by name, and why other queries are left out."""
     from toolsrv_lab.evaluation.stable import name_of
     from toolsrv_lab.evaluation.statistics import draw_by_stratum
-    from toolsrv_lab.evaluation.toolbench_queries import usable_queries
     from toolsrv_lab.retrieval.queries import read_queries
 
     every = [one for path in files for one in read_queries(path)]
     if ids is not None:
         every = [one for one in every if one.query_id in ids]
     apis = {api.id: api for api in bench.registry().store.apis()}
-    found, left_out = usable_queries(every, apis)
-    for reason, count in left_out.items():
-        note(f"note: {count} of {len(every)} queries {reason}: left out")
-    if not found:
-        raise UsageError(
-            "there is no query that needs APIs of the enabled catalogs",
-            hint="import the catalog that they were written for: toolsrv catalog import PATH",
-        )
+    found, left_out = evaluation.usable_queries(every, apis)
     drawn = draw_by_stratum(
         found, limit, seed=bench.options().seed, key=name_of, stratum=lambda one: one.set
     )

@@ -16,6 +16,7 @@ import click
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory import tables_runs as runs
 from toolsrv.cli.laboratory import tables_solves as solves
+from toolsrv.cli.laboratory.scale import scale_options
 from toolsrv.cli.laboratory.tables_runs import WORLDS, Request
 from toolsrv.cli.laboratory.tooleval import judge_options
 from toolsrv.cli.options import adapter_option, example, faithful_options, profile_option
@@ -88,6 +89,7 @@ _PATH = click.Path(path_type=Path)
 @adapter_option
 @faithful_options
 @judge_options
+@scale_options
 @pass_session
 def tables(
     session: Session,
@@ -180,6 +182,7 @@ def _request(
         keep_going=flags["keep_going"],
         judge=judge,
         bench=bench,
+        scale=flags["scale"],
         command=_commands(click.get_current_context()),
     )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.laboratory import evaluation
-from toolsrv.cli.output import Bar, note
+from toolsrv.cli.laboratory.scale import Scale, solve_cells
+from toolsrv.cli.output import note
 from toolsrv.cli.session import Session
 from toolsrv_registry.errors import NotFoundError, UsageError
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.paper_tables.retrieval import Method
     from toolsrv_lab.paper_tables.table import PaperTable
     from toolsrv_lab.retrieval.queries import Query
+    from toolsrv_registry.encoder import Vectors
 
 WORLDS: Mapping[str, dict[str, str]] = {
     "simulated": {"simulate": "schema", "mode": "live"},
@@ -30,7 +33,7 @@ WORLD_TEXTS = {
     "recordings": "recordings, misses simulated by response schema",
     "live": "live",
 }
-RANKINGS, VECTORS = "rankings.jsonl", "encoder.npz"
+RANKINGS, VECTORS = "rankings.jsonl", "vectors.jsonl"
 """Files of an ``--out`` folder; APIBench's are ``apibench-DOMAIN.jsonl``."""
 BASE = "untuned base"
 _PICKERS = {"ours": "our retriever", "oracle": "oracle"}
@@ -63,6 +66,7 @@ class Request:
     keep_going: bool
     judge: dict[str, Any]
     bench: dict[str, Any]
+    scale: Scale
     command: Callable[..., str]
 
     def read_queries(self) -> list[Query]:
@@ -126,7 +130,7 @@ def _methods(bench: Workbench, request: Request, encoder: str | None) -> list[Me
     """Return the ways to rank; the zero-shot encoder is left out where it is not installed."""
     from toolsrv_lab.encoder_export import find_source
     from toolsrv_lab.paper_tables.retrieval import Method, scored_rank
-    from toolsrv_lab.retrieval.baselines import bm25, zero_shot
+    from toolsrv_lab.retrieval.baselines import bm25, cosines
     from toolsrv_lab.retrieval.evaluation import Rank, with_matcher
     from toolsrv_registry.documents import document_text
     from toolsrv_registry.encoder import encoder_named
@@ -154,7 +158,8 @@ def _methods(bench: Workbench, request: Request, encoder: str | None) -> list[Me
         Method("BM25", "bm25", by_words),
     ]
     try:
-        named = encoder_named(encoder or str(find_source()))
+        source = encoder or str(find_source())
+        named = encoder_named(source)
         name = f"{named.name} (zero-shot)"
     except UsageError as error:
         note(f"note: no zero-shot encoder: {error.message} ({error.hint})")
@@ -162,12 +167,35 @@ def _methods(bench: Workbench, request: Request, encoder: str | None) -> list[Me
 
     def by_meaning() -> Rank:
         ids, texts = documents()
-        with Bar("encoding", "documents") as bar:
-            return scored_rank(
-                ids, zero_shot(texts, named, request.folder / VECTORS, progress=bar.show)
-            )
+        return scored_rank(ids, cosines(_encoded(bench, request, texts, source), named))
 
     return [*found, Method(name, named.digest, by_meaning)]
+
+
+def _encoded(bench: Workbench, request: Request, texts: Sequence[str], source: str) -> Vectors:
+    """Return the texts' vectors, of which only those that the log lacks are made."""
+    from toolsrv_lab.evaluation.cells import CellLog
+    from toolsrv_lab.evaluation.result_log import ResultLog
+    from toolsrv_lab.retrieval import encoding
+    from toolsrv_registry.encoder import encoder_named
+
+    encoder = encoder_named(source)
+    parts = encoding.Parts.of(texts)
+    with ResultLog(request.folder / VECTORS, {"texts": parts.digest()}) as log:
+        kept = CellLog(log, encoding.Encoded)
+        with evaluation.Progress("encoding", len(parts.texts)) as progress:
+            solve_cells(
+                bench, request.scale, parts.texts, {encoding.cell_of(encoder): None}, kept,
+                partial(_encoding, source), progress=progress.step,
+            )  # fmt: skip
+        return encoding.vectors_of(parts, encoder, kept)
+
+
+def _encoding(source: str, _bench: Workbench) -> Any:
+    from toolsrv_lab.retrieval.encoding import encoding
+    from toolsrv_registry.encoder import encoder_named
+
+    return encoding(encoder_named(source))
 
 
 # Table 5
@@ -225,6 +253,7 @@ def _picks(
         ]
         for option, given in named:
             bench = session.workbench(model=given, **request.bench)
+            request.scale.check(bench.settings)
             name, identity = evaluation.identity(bench.settings)
             label = f"{name} ({BASE})" if option == "base" else name
             questions = draw(
@@ -232,7 +261,7 @@ def _picks(
             )
             cells: dict[Any, Cell] = {kind: Cell(name, identity, kind) for kind in _PICKERS}
             try:
-                ask(bench, questions, cells, corpus, kept, _DOCUMENTS)
+                ask(bench, questions, cells, corpus, kept, _DOCUMENTS, request.scale)
             except UsageError as error:
                 missing.append(f"{label} is left out: {error.message}.")
                 continue

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolsrv.cli.interrupt import signals_as_ctrl_c
 from toolsrv.cli.laboratory import evaluation
+from toolsrv.cli.laboratory.scale import solve_cells
 from toolsrv.cli.laboratory.tables_runs import (
     ANSWER_FOLDERS,
     BASE,
@@ -27,15 +28,17 @@ from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_lab.evaluation.cells import CellLog
+    from toolsrv_lab.evaluation.cells import CellLog, Solver
+    from toolsrv_lab.execution import Make
     from toolsrv_lab.paper_tables.rates import Judged
-    from toolsrv_lab.paper_tables.solves import SolveCell, Solves, TableSolve
+    from toolsrv_lab.paper_tables.solves import SolveCell, TableSolve, TableTask
     from toolsrv_lab.paper_tables.table import PaperTable, Provenance
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.tooleval.answer_sets import AnswerSet
     from toolsrv_lab.tooleval.judge import Judge
     from toolsrv_lab.tooleval.win_rate import Comparison
     from toolsrv_registry.api import Api
+    from toolsrv_runtime.calls.result import Consent
     from toolsrv_runtime.solve import SolveOptions
 
 SOLVES, ANSWERS = "solves.jsonl", "answers"
@@ -72,13 +75,15 @@ def solves(session: Session, request: Request, numbers: Sequence[str]) -> list[P
     with ResultLog(request.folder / SOLVES, _settings(request, bench)) as log:
         kept = CellLog(log, TableSolve)
         try:
-            with signals_as_ctrl_c(), evaluation.Progress("solving", total) as progress:
+            with evaluation.Progress("solving", total) as progress:
                 for one in models:
-                    work = _Work(request, one, apis, subsets, kept, progress)
-                    asyncio.run(work.run())
+                    _solve(request, one, apis, subsets, kept, progress)
         except KeyboardInterrupt:
             note(log.kept())
             raise
+        finally:
+            cells = [cell for one in models for cell in one.cells]
+            _write_answers(request.folder, cells, subsets, kept)
         compared = bool({"4", "6"}.intersection(numbers))
         reference, rows = _judged(session, request, models, subsets, kept, compared=compared)
     first = rows[reference]
@@ -106,6 +111,7 @@ def _models(session: Session, request: Request, numbers: Sequence[str]) -> list[
     named = [("models", one) for one in request.models] + [("base", one) for one in request.base]
     for option, given in named:
         bench = session.workbench(model=given, **request.bench, **WORLDS[request.world])
+        request.scale.check(bench.settings)
         name, identity = evaluation.identity(bench.settings)
         label = f"{name} ({BASE})" if option == "base" else name
         cells = cells_of(label, identity, strategies, request.apis, repeated="3" in numbers)
@@ -117,20 +123,11 @@ def _models(session: Session, request: Request, numbers: Sequence[str]) -> list[
 
 def _subsets(request: Request, apis: Mapping[str, Api], seed: int) -> dict[str, list[Query]]:
     from toolsrv_lab.evaluation.stable import name_of
-    from toolsrv_lab.evaluation.toolbench_queries import usable_queries
     from toolsrv_lab.paper_tables.subsets import draw_subsets
 
-    every = request.read_queries()
-    usable, left_out = usable_queries(every, apis)
-    for reason, count in left_out.items():
-        note(f"note: {count} of {len(every)} queries {reason}: left out")
+    usable, _ = evaluation.usable_queries(request.read_queries(), apis)
     if len({name_of(one) for one in usable}) < len(usable):
         raise UsageError("two queries of one set have the same id", hint="name each file once")
-    if not usable:
-        raise UsageError(
-            "there is no query that needs APIs of the enabled catalogs",
-            hint="import the catalog that they were written for: toolsrv catalog import PATH",
-        )
     return draw_subsets(usable, request.limit, seed=seed)
 
 
@@ -147,107 +144,94 @@ def _settings(request: Request, bench: Workbench) -> dict[str, Any]:
     } | {key: str(value) for key, value in request.bench.items() if key in run and value}
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The solves of one model."""
+def _solve(
+    request: Request,
+    model: _Model,
+    apis: Mapping[str, Api],
+    subsets: Mapping[str, Sequence[Query]],
+    log: CellLog[TableSolve],
+    progress: evaluation.Progress,
+) -> None:
+    """Solve what the log lacks of a model's rows; what repeats a search tree's cost comes after it."""
+    from toolsrv_lab.evaluation.cells import make_options
+    from toolsrv_lab.evaluation.stable import name_of
+    from toolsrv_lab.paper_tables import solves as work
 
-    request: Request
-    model: _Model
-    apis: Mapping[str, Api]
-    subsets: Mapping[str, Sequence[Query]]
-    log: CellLog[TableSolve]
-    progress: evaluation.Progress
+    base = model.bench.options()
+    given = make_options(base, base.strategy, given=request.given)
+    queries = {name_of(one): one for some in subsets.values() for one in some}
+    for repeats in (False, True):
+        rows = [one for one in model.cells if (one.strategy == "react-n") == repeats]
+        if not rows:
+            continue
+        tasks = {
+            name: work.TableTask(one, work.tree_replies(rows[0], name, log) if repeats else None)
+            for name, one in queries.items()
+        }
+        solve_cells(
+            model.bench, request.scale, tasks, {one.cell: (one, work.base_options(given, one)) for one in rows},
+            log, partial(_solver, request.world, apis),
+            on_fault=work.failed_solve if request.keep_going else None, progress=progress.step,
+        )  # fmt: skip
 
-    async def run(self) -> None:
-        """Solve what the log lacks; where it lacks nothing, no model is opened."""
-        from toolsrv_lab.evaluation.stable import name_of
-        from toolsrv_lab.paper_tables.solves import STRATEGIES
 
-        names = [name_of(one) for some in self.subsets.values() for one in some]
-        if all(self.log.get(one.cell, name) for one in self.model.cells for name in names):
-            for _ in range(len(names) * len(self.model.cells)):
-                self.progress.step(False)
-            return
-        try:
-            # What repeats a search tree's cost comes after it.
-            for strategies in (STRATEGIES.keys() - {"react-n"}, {"react-n"}):
-                await self._solve([one for one in self.model.cells if one.strategy in strategies])
-        finally:
-            await self.model.bench.aclose()
+def _solver(
+    world: str, apis: Mapping[str, Api], bench: Workbench
+) -> Solver[TableTask, tuple[SolveCell, SolveOptions], TableSolve]:
+    """Return what solves queries with the model of a bench."""
+    from toolsrv.calls.callable_apis import CallableRetriever
+    from toolsrv_lab.evaluation.stable_world import QueryRetriever
+    from toolsrv_lab.paper_tables.solves import solve_query
+    from toolsrv_runtime import solve
 
-    async def _solve(self, cells: Sequence[SolveCell]) -> None:
-        from toolsrv_lab.evaluation.cells import make_options, run_cells
-        from toolsrv_lab.evaluation.stable import name_of
-        from toolsrv_lab.paper_tables import solves as work
+    caller = bench.caller()
+    invented = world != "live"  # what changes something may go: nothing is sent
+    search = CallableRetriever(bench.searchable(), lambda api: caller.can_call(api, asks=invented))
+    engine, profile = bench.model()
+    prompts = bench.prompts() if profile.format == "toolllama" else None
 
-        if not cells:
-            return
-        base = self.model.bench.options()
-        given = make_options(base, base.strategy, given=self.request.given)
-        solver = self._solves()
-        tree = work.SolveCell(cells[0].model, cells[0].identity, "dfsdt", "oracle")
-        subset_of = {name_of(one): name for name, some in self.subsets.items() for one in some}
+    async def allow(_consent: Consent) -> bool:
+        return True
 
-        for cell in cells:
-
-            async def solve(
-                query: Query, options: SolveOptions, cell: SolveCell = cell
-            ) -> TableSolve:
-                if cell.strategy == "react-n":
-                    options = work.equal_cost(options, self.log.get(tree.cell, name_of(query)))
-                found, file = await solver.solve(query, options, cell)
-                place = self.request.folder / ANSWERS / _file_name(cell.name)
-                evaluation.write_answer_file(
-                    place / _file_name(subset_of[name_of(query)]),
-                    query.query_id,
-                    cell.strategy,
-                    file,
-                )
-                return found
-
-            await run_cells(
-                {name_of(one): one for some in self.subsets.values() for one in some},
-                {cell.cell: work.base_options(given, cell)},
-                self.log,
-                solve,
-                on_fault=work.failed_solve if self.request.keep_going else None,
-                progress=self.progress.step,
-            )
-
-    def _solves(self) -> Solves:
-        from toolsrv.calls.callable_apis import CallableRetriever
-        from toolsrv_lab.evaluation.stable_world import QueryRetriever
-        from toolsrv_lab.paper_tables.solves import Solves
-        from toolsrv_runtime.calls.result import Consent
-        from toolsrv_runtime.solve import Solver
-
-        bench = self.model.bench
-        caller = bench.caller()
-        invented = self.request.world != "live"  # what changes something may go: nothing is sent
-
-        async def allow(_consent: Consent) -> bool:
-            return True
-
-        search = CallableRetriever(
-            bench.searchable(), lambda api: caller.can_call(api, asks=invented)
-        )
+    @contextlib.asynccontextmanager
+    async def slot() -> AsyncIterator[Make[Any, TableSolve]]:
         retriever = QueryRetriever(search)
-        engine, profile = bench.model()
-        solver = Solver(
-            retriever=retriever,
-            engine=engine,
-            profile=profile,
-            caller=caller,
-            prompts=bench.prompts() if profile.format == "toolllama" else None,
-            fidelity=bench.fidelity(),
-        )
-        return Solves(
-            solver,
-            retriever,
-            self.apis,
-            lambda outcome: evaluation.answer_of_solve(bench, self.apis, outcome),
-            ask=allow if invented else None,
-        )
+        solver = solve.Solver(
+            retriever=retriever, engine=engine, profile=profile, caller=caller,
+            prompts=prompts, fidelity=bench.fidelity(),
+        )  # fmt: skip
+
+        async def make(item: tuple[TableTask, tuple[SolveCell, SolveOptions]]) -> TableSolve:
+            task, (cell, options) = item
+            return await solve_query(
+                task, options, cell, solver=solver, retriever=retriever, apis=apis,
+                answer=partial(evaluation.answer_of_solve, bench, apis),
+                ask=allow if invented else None,
+            )  # fmt: skip
+
+        yield make
+
+    return lambda: contextlib.nullcontext(slot)
+
+
+def _write_answers(
+    folder: Path,
+    cells: Iterable[SolveCell],
+    subsets: Mapping[str, Sequence[Query]],
+    log: CellLog[TableSolve],
+) -> None:
+    """Write ``answers/ROW/SUBSET/ID_STRATEGY.json`` of all results that have an answer."""
+    from toolsrv_lab.evaluation.stable import name_of
+    from toolsrv_runtime.toolbench.answer_files import parse_answer
+
+    for cell in cells:
+        for subset, queries in subsets.items():
+            place = folder / ANSWERS / _file_name(cell.name) / _file_name(subset)
+            for query in queries:
+                found = log.get(cell.cell, name_of(query))
+                if found is not None and found.answer is not None:
+                    answer = parse_answer(found.answer, f"the answer to {name_of(query)}")
+                    evaluation.write_answer_file(place, query.query_id, cell.strategy, answer)
 
 
 def _file_name(name: str) -> str:
