@@ -34,10 +34,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file that is here and whole, and where it came from."""
+    """A file that is here and whole, and where it came from; ``place``: where its web address led to."""
 
     path: Path
     origin: Origin
+    place: str = ""
 
 
 def endpoint() -> str | None:
@@ -131,7 +132,7 @@ def fetch_web(
     path = download.pull(
         file, folder, progress=progress, fetch=lambda one, sink: fetch_web(one, sink, addresses)
     )
-    return Download(path, _origin(url, file.name, path))
+    return Download(path, _origin(url, file.name, path), file.place)
 
 
 def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256: str) -> Download:
@@ -140,27 +141,28 @@ def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / portable_name(name)
-    fetch_unsized(url, path, addresses)
+    place = fetch_unsized(url, path, addresses)
     origin = _origin(url, name, path)
     if sha256 and origin.sha256 != sha256:
         path.unlink()
         raise DataError(
             f"{url} has the SHA-256 {origin.sha256}, not {sha256}", hint="check the digest"
         )
-    return Download(path, origin)
+    return Download(path, origin, place)
 
 
 class WebFolder:
     """Reads the other files of a document on the web: those below its own folder there.
 
-    What is not there is asked for once. A server that fails is asked no more, and as what was read
-    is then only a part, the end of the context raises why.
+    A document that was moved has two folders, that of its address and that of ``place``, where the
+    address led to. What is in none of them is asked for once. A server that fails is asked no more,
+    and as what was read is then only a part, the end of the context raises why.
     """
 
-    def __init__(self, url: str, addresses: AddressResolver) -> None:
+    def __init__(self, url: str, addresses: AddressResolver, *, place: str = "") -> None:
         from toolsrv_runtime.hub.download import WebReader
 
-        self._folder = urljoin(url, ".")
+        self._folders = list(dict.fromkeys(urljoin(one, ".") for one in (url, place or url)))
         self._reader = WebReader(addresses)
         self._missing: set[PurePosixPath] = set()
         self._read = 0
@@ -184,16 +186,19 @@ class WebFolder:
         self._read += 1
         if self._read > MOST_FILES:
             self._fault = DataError(
-                f"the document at {self._folder} refers to more than {MOST_FILES} files",
+                f"the document at {self._folders[0]} refers to more than {MOST_FILES} files",
                 hint="download its folder yourself and name that",
             )
             return None
-        try:
-            return self._reader.read(urljoin(self._folder, quote(str(path))), FILE_LIMIT)
-        except NotFoundError:
-            self._missing.add(path)
-        except ToolsrvError as error:
-            self._fault = error
+        for folder in self._folders:
+            try:
+                return self._reader.read(urljoin(folder, quote(str(path))), FILE_LIMIT)
+            except NotFoundError:
+                continue
+            except ToolsrvError as error:
+                self._fault = error
+                return None
+        self._missing.add(path)
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -39,24 +40,38 @@ FILES = {
 
 
 class Web:
-    """A web server on loopback; ``files`` are its texts or statuses by path."""
+    """A web server on loopback; ``files`` are its texts or statuses by path.
+
+    ``moved`` leads paths to others; ``compressed`` are sent with gzip, whatever is asked for.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, str | int] = dict(FILES)
+        self.moved: dict[str, str] = {}
+        self.compressed: set[str] = set()
         self.asked: list[str] = []
         web = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 web.asked.append(self.path)
+                if self.path in web.moved:
+                    self.send_response(302)
+                    self.send_header("Location", web.moved[self.path])
+                    self.end_headers()
+                    return
                 found = web.files.get(self.path, 404)
                 if isinstance(found, int):
                     self.send_error(found)
                     return
+                body = found.encode()
                 self.send_response(200)
-                self.send_header("Content-Length", str(len(found.encode())))
+                if self.path in web.compressed:
+                    body = gzip.compress(body)
+                    self.send_header("Content-Encoding", "gzip")
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(found.encode())
+                self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -75,11 +90,10 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     one.server.server_close()
 
 
-def imported(run: Run, web: Web) -> Result:
+def imported(run: Run, web: Web, path: str = "/v1/openapi.yaml") -> Result:
     return run(
-        "catalog", "import", f"http://{web.host}/v1/openapi.yaml", "--name", "shop", "--no-index",
-        "--json",
-    )  # fmt: skip
+        "catalog", "import", f"http://{web.host}{path}", "--name", "shop", "--no-index", "--json"
+    )
 
 
 def described(run: Run, name: str) -> dict[str, Any]:
@@ -111,6 +125,27 @@ def test_a_file_that_is_not_there_costs_what_refers_to_it_and_is_asked_for_once(
     assert report["added"] == ["Other/shop/orders"]
     assert "paths/stock.yaml" in json.dumps(report["refused"])
     assert web.asked.count("/v1/paths/stock.yaml") == 1
+
+
+def test_the_files_of_a_document_that_was_moved_lie_beside_either_address(
+    run: Run, web: Web
+) -> None:
+    web.moved = {"/newest/shop.yaml": "/v1/openapi.yaml"}
+    web.files["/newest/paths/stock.yaml"] = web.files.pop("/v1/paths/stock.yaml")
+    done = imported(run, web, "/newest/shop.yaml")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (len(report["added"]), report["refused"]) == (2, [])
+    assert described(run, "stock")["parameters"][0]["allowed"] == ["small", "large"]
+
+
+def test_a_document_that_is_compressed_on_its_way_arrives_as_it_was(run: Run, web: Web) -> None:
+    web.compressed = set(FILES)
+    done = imported(run, web)
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (len(report["added"]), report["refused"]) == (2, [])
+    assert described(run, "stock")["parameters"][0]["allowed"] == ["small", "large"]
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])

@@ -160,7 +160,8 @@ RepoKind = Literal["model", "dataset"]
 class RemoteFile(BaseModel):
     """A file in a repository, or at a web address (``repo``, with its ``etag``).
 
-    ``sha256`` is None where nobody tells one; ``commit`` changes with the content.
+    ``sha256`` is None where nobody tells one; ``commit`` changes with the content; ``place`` is where
+    a web address leads to.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -172,6 +173,7 @@ class RemoteFile(BaseModel):
     commit: str
     kind: RepoKind = "model"
     etag: str = ""
+    place: str = ""
 
 
 def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:

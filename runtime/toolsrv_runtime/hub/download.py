@@ -262,6 +262,7 @@ UNSIZED_LIMIT = 128 * 1024 * 1024
 WEB_TIMEOUT_S = 30.0
 """How long a server may say nothing."""
 _PLAIN = {"Accept-Encoding": "identity", "Accept": "*/*"}
+_ARCHIVES = frozenset({".gz", ".tgz", ".bz2", ".xz", ".zip"})
 _RANGE = re.compile(r"bytes (\d+)-\d+/\d+")
 
 
@@ -282,13 +283,14 @@ def web_file(url: str, addresses: AddressResolver, *, sha256: str | None = None)
         NotFoundError: There is nothing.
         PolicyError: It leads to an address that is neither public nor one's own.
         HubError: The server cannot be reached or refuses.
-        UnsizedError: It does not tell a size; ``fetch_unsized`` brings such a file.
+        UnsizedError: It does not tell the file's size, or compresses it; ``fetch_unsized`` brings such
+            a file.
     """
     if fault := address_fault(url):
         raise UsageError(fault, hint="write it as https://host/file.tar.gz")
-    headers = asyncio.run(_headers(url, addresses))
+    place, headers = asyncio.run(_headers(url, addresses))
     size = headers.get("content-length", "")
-    if not size.isdecimal():
+    if not size.isdecimal() or _encoding(headers, url):
         raise UnsizedError(
             f"{url} does not tell how large it is",
             hint="download it yourself and name the file",
@@ -301,6 +303,7 @@ def web_file(url: str, addresses: AddressResolver, *, sha256: str | None = None)
         sha256=sha256,
         commit=hashlib.sha256(f"{url}\n{mark}".encode()).hexdigest(),
         etag=headers.get("etag", ""),
+        place=place,
     )
 
 
@@ -314,8 +317,10 @@ def fetch_web(file: RemoteFile, sink: DownloadSink, addresses: AddressResolver) 
     asyncio.run(_append(file, sink, addresses))
 
 
-def fetch_unsized(url: str, target: Path, addresses: AddressResolver) -> None:
-    """Bring a file of unknown size to ``target`` in one go: whole or not at all.
+def fetch_unsized(url: str, target: Path, addresses: AddressResolver) -> str:
+    """Bring a file of unknown size to ``target``, whole or not at all; return where ``url`` leads to.
+
+    What is compressed on its way arrives as it was.
 
     Raises:
         NotFoundError, PolicyError, HubError: As ``web_file``; HubError also where the connection
@@ -323,23 +328,35 @@ def fetch_unsized(url: str, target: Path, addresses: AddressResolver) -> None:
     """
     with open_atomic(target) as sink:
         try:
-            asyncio.run(_copy(url, sink, addresses))
+            return asyncio.run(_copy(url, sink, addresses))
         except (httpx.TransportError, httpx.TooManyRedirects) as error:
             raise HubError(
                 f"{url} broke off: {error or type(error).__name__}", hint="try it again"
             ) from error
 
 
-async def _copy(url: str, sink: IO[bytes], addresses: AddressResolver) -> None:
+async def _copy(url: str, sink: IO[bytes], addresses: AddressResolver) -> str:
     async with _client(addresses) as client, client.stream("GET", url) as got:
         _check_response(got, url)
-        async for piece in got.aiter_raw():
+        encoded = _encoding(got.headers, url)
+        async for piece in got.aiter_bytes() if encoded else got.aiter_raw():
             sink.write(piece)
             if sink.tell() > UNSIZED_LIMIT:
                 raise HubError(
                     f"{url} sends more than {UNSIZED_LIMIT >> 20} MiB",
                     hint="download it yourself and name the file",
                 )
+        return str(got.url)
+
+
+def _encoding(headers: httpx.Headers, url: str) -> str:
+    """Return how a file is compressed on its way although nobody asked; "" where it is not.
+
+    An archive is what it is: some servers call its own compression one for the way.
+    """
+    encoding = headers.get("content-encoding", "").strip().lower()
+    archive = PurePosixPath(urlsplit(url).path).suffix.lower() in _ARCHIVES
+    return "" if archive or encoding == "identity" else encoding
 
 
 class WebReader:
@@ -399,11 +416,12 @@ def _client(addresses: AddressResolver) -> httpx.AsyncClient:
     )
 
 
-async def _headers(url: str, addresses: AddressResolver) -> httpx.Headers:
+async def _headers(url: str, addresses: AddressResolver) -> tuple[str, httpx.Headers]:
+    """Return where an address leads to, and the headers there."""
     try:
         async with _client(addresses) as client, client.stream("GET", url) as answer:
             _check_response(answer, url)
-            return answer.headers
+            return str(answer.url), answer.headers
     except (httpx.TransportError, httpx.TooManyRedirects, OSError) as error:
         raise _unreachable(url, error) from error
 

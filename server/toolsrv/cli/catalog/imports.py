@@ -128,6 +128,7 @@ def fetch_source(session: Session, options: ImportOptions) -> ImportSource:
         options=options.model_copy(update={"within": known.within if known else ""}),
         name=known.name if known else "",
         addresses=_addresses(session) if is_web_address(options.place) else None,
+        web_place=brought.place,
     )
 
 

@@ -51,6 +51,8 @@ class ImportSource:
     name: str = ""
     addresses: AddressResolver | None = None
     """Where it came from the web: which addresses its other files may have."""
+    web_place: str = ""
+    """Where its web address led to."""
 
 
 def import_catalog(
@@ -108,7 +110,11 @@ def read_place(place: ImportSource, name: str) -> ImportResult:
     options = place.options
     url = options.place if is_web_address(options.place.lower()) else ""
     with Bar("reading", "bytes") as bar, ExitStack() as stack:
-        files = stack.enter_context(WebFolder(url, place.addresses)) if place.addresses else None
+        files = (
+            stack.enter_context(WebFolder(url, place.addresses, place=place.web_place))
+            if place.addresses
+            else None
+        )
         return read_catalog(
             place.path,
             name=name,
