@@ -77,7 +77,7 @@ def solves(session: Session, request: Request, numbers: Sequence[str]) -> list[P
         try:
             with evaluation.Progress("solving", total) as progress:
                 for one in models:
-                    _solve(request, one, apis, subsets, kept, progress)
+                    _solve(request, one, subsets, kept, progress)
         except KeyboardInterrupt:
             note(log.kept())
             raise
@@ -147,7 +147,6 @@ def _settings(request: Request, bench: Workbench) -> dict[str, Any]:
 def _solve(
     request: Request,
     model: _Model,
-    apis: Mapping[str, Api],
     subsets: Mapping[str, Sequence[Query]],
     log: CellLog[TableSolve],
     progress: evaluation.Progress,
@@ -170,13 +169,13 @@ def _solve(
         }
         solve_cells(
             model.bench, request.scale, tasks, {one.cell: (one, work.base_options(given, one)) for one in rows},
-            log, partial(_solver, request.world, apis),
+            log, partial(_solver, request.world),
             on_fault=work.failed_solve if request.keep_going else None, progress=progress.step,
         )  # fmt: skip
 
 
 def _solver(
-    world: str, apis: Mapping[str, Api], bench: Workbench
+    world: str, bench: Workbench
 ) -> Solver[TableTask, tuple[SolveCell, SolveOptions], TableSolve]:
     """Return what solves queries with the model of a bench."""
     from toolsrv.calls.callable_apis import CallableRetriever
@@ -184,6 +183,7 @@ def _solver(
     from toolsrv_lab.paper_tables.solves import solve_query
     from toolsrv_runtime import solve
 
+    apis = {api.id: api for api in bench.registry().store.apis()}
     caller = bench.caller()
     invented = world != "live"  # what changes something may go: nothing is sent
     search = CallableRetriever(bench.searchable(), lambda api: caller.can_call(api, asks=invented))
