@@ -135,7 +135,7 @@ def read_tasks(path: Path) -> list[Task]:
         DataError: The file cannot be read, or a line is not a task; names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
         raise NotFoundError(
             f"there is no file of tasks {str(path)!r}", hint="check the path"
@@ -151,6 +151,8 @@ def read_tasks(path: Path) -> list[Task]:
         ) from None
     tasks = []
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             tasks.append(Task.model_validate_json(line))
         except ValidationError as error:

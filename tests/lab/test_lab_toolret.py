@@ -130,3 +130,18 @@ def test_the_command_searches_the_tools_of_the_files(
     again = CliRunner().invoke(cli, [*words, "--instructions"])
     assert again.exit_code == 0, again.output
     assert "NDCG@10" in again.stdout
+
+
+def test_a_line_of_queries_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('\ufeff{"query": "a\u2028b \\ud800", "relevant": []}\r\n', "utf-8")
+    (query,) = read_queries(path)
+    assert query.query == "a\u2028b \ufffd"
+
+
+@pytest.mark.parametrize("opening", ['{"query": ', ""])
+def test_queries_that_are_nested_too_deeply_are_told(tmp_path: Path, opening: str) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(opening + "[" * 100_000, "utf-8")
+    with pytest.raises(DataError, match="q.jsonl"):
+        read_queries(path)

@@ -285,7 +285,7 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
         return [wellformed.loads(line) for line in lines if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {error}", hint=INSTALL) from None

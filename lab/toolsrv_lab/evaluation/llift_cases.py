@@ -130,7 +130,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 def _cases(text: str, where: str) -> list[Case]:
     found = []
-    for at, line in enumerate(text.splitlines(), start=1):
+    for at, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:

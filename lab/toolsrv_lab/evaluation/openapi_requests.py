@@ -111,7 +111,7 @@ def read_results(path: Path) -> dict[str, list[QueryResult]]:
         DataError: the file cannot be read, or is no such file.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()[1:]
+        lines = path.read_text("utf-8").removesuffix("\n").split("\n")[1:]
     except FileNotFoundError:
         raise NotFoundError(f"{path} does not exist", hint="name a results.jsonl") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -95,7 +95,7 @@ class ResultLog:
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
             file.truncate(len(whole))
-        lines = whole.decode("utf-8", "replace").splitlines()
+        lines = whole.decode("utf-8", "replace").split("\n")[:-1]  # U+2028 in a text ends no line
         if not lines:
             self._write({"settings": settings})
             return
@@ -145,7 +145,7 @@ def _append(file: io.FileIO, line: bytes) -> None:
 def _object(line: str, path: Path, at: int) -> dict[str, Any]:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}, line {at}: not JSON: {error}", hint=ELSE) from None
     if not isinstance(value, dict):
         raise DataError(f"{path}, line {at}: not an object", hint=ELSE)

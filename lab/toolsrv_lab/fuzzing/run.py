@@ -178,7 +178,7 @@ def _batch(target: Target, folder: Path, number: int, seed: int) -> Batch:
 def _read(notes: Path) -> list[Batch]:
     """Return the batches that are noted; half a line of a killed run is none."""
     found = []
-    for line in notes.read_text("utf-8").splitlines() if notes.exists() else ():
+    for line in notes.read_text("utf-8").split("\n") if notes.exists() else ():
         try:
             found.append(Batch.model_validate_json(line))
         except ValidationError:

@@ -127,8 +127,8 @@ def read_apis(folder: Path) -> dict[str, Api]:
     """
     path = folder / MORE_APIS
     try:
-        lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        return {api.id: api for api in map(Api.model_validate_json, lines)}
+        lines = path.read_text("utf-8").split("\n") if path.exists() else []
+        return {api.id: api for api in map(Api.model_validate_json, filter(None, lines))}
     except (OSError, ValueError) as error:
         raise DataError(
             f"cannot read the APIs {str(path)!r}: {error}",

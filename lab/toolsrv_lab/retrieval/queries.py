@@ -16,10 +16,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from toolsrv_lab.retrieval import toolret
-from toolsrv_registry import names
+from toolsrv_registry import names, wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 
 
@@ -91,7 +91,7 @@ def read_queries(path: Path, *, instructed: bool = False) -> list[Query]:
     text = _text(path)
     if text.lstrip().startswith("["):
         return _instructions(path, text, instructed)
-    lines = enumerate(text.splitlines(), 1)
+    lines = enumerate(text.split("\n"), 1)
     return [_query(raw, path, at, instructed) for at, raw in lines if raw.strip()]
 
 
@@ -155,9 +155,9 @@ def _named(entry: Any) -> Named:
 def _text(path: Path) -> str:
     try:
         if path.suffix == ".gz":
-            with gzip.open(path, "rt", encoding="utf-8") as file:
+            with gzip.open(path, "rt", encoding="utf-8-sig") as file:
                 return file.read()
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except FileNotFoundError:
         raise NotFoundError(
             f"there is no file {path}", hint="give a file of queries, JSON lines"
@@ -182,21 +182,21 @@ def _rows(path: Path) -> list[list[str]]:
 
 def _json(text: str, path: Path) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return wellformed.loads(text)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not JSON: {error}", hint="is the file complete?") from error
 
 
 def _query(raw: str, path: Path, at: int, instructed: bool) -> Query:
     try:
-        value: dict[str, Any] = json.loads(raw)
+        value: dict[str, Any] = wellformed.loads(raw)
         if toolret.is_query(value):
             value = toolret.query_fields(value, instructed=instructed)
         value["query_id"] = str(value.get("query_id", at))
         for field in ("relevant", "candidates"):
             value[field] = [_one(api) for api in value.get(field, ())]
         return Query.model_validate(value)
-    except (ValueError, TypeError, AttributeError, ValidationError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{path}, line {at}: not a query: {str(error).splitlines()[0]}",
             hint='a line is {"query_id", "query", "relevant": [{"id"}]}',

@@ -67,7 +67,7 @@ def write_chat(
     left_out: list[LeftOut] = []
     if source.suffix == ".jsonl" and source.is_file():
         try:
-            lines = [one for one in source.read_text("utf-8").splitlines() if one.strip()]
+            lines = [one for one in source.read_text("utf-8").split("\n") if one.strip()]
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(
                 f"cannot read {source}: {error}", hint="name a file of episodes"
