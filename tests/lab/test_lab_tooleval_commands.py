@@ -143,6 +143,7 @@ def test_agreement_says_whether_a_judge_may_be_quoted(
         (["pass-rate", "{new}", "--evaluator", "{new}"], "reads no prompts"),
         (["pass-rate", "{new}", "--judge", "nano"], "has no tool calls"),
         (["win-rate", "{new}", "{other}"], "no query in common"),
+        (["pass-rate", "{new}", "--ids", "{missing}"], "does not exist"),
         (["agreement", "{missing}"], "does not exist"),
     ],
 )

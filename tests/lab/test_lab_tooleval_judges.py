@@ -92,6 +92,16 @@ def test_a_killed_run_asks_for_what_is_missing_alone(tmp_path: Path) -> None:
     votes.log.close()
 
 
+def test_questions_without_a_usable_reply_are_counted_again_by_the_next_run(tmp_path: Path) -> None:
+    counts = []
+    for chat in (ScriptedChat(["garbage"], loop=True), ScriptedChat(verdict)):
+        judge, votes = model_judge(chat, tmp_path / "votes.jsonl")
+        assert pass_rate.evaluate(judge, judged(), 0).verdict == "Unsure"
+        counts.append(votes.broken)
+        votes.log.close()
+    assert counts == [3, 3]
+
+
 def test_votes_have_seeds_of_their_own_and_run_side_by_side() -> None:
     together, most, lock = 0, 0, threading.Lock()
     barrier = threading.Barrier(3, timeout=10)
@@ -258,6 +268,15 @@ def test_cohen_s_kappa() -> None:
     assert low < 0.4 < high
     assert kappa([("y", "y")] * 9) is None
     assert kappa([]) is None
+
+
+def test_kappa_of_a_few_pairs_that_all_agree_has_a_wide_interval() -> None:
+    few = kappa_interval([("y", "y"), ("n", "n")])
+    many = kappa_interval([("y", "y"), ("n", "n")] * 50)
+    assert few[0] == many[0] == 1
+    assert few[1] is not None
+    assert many[1] is not None
+    assert few[1] < 0 < 0.9 < many[1]
 
 
 class People(FixedJudge):

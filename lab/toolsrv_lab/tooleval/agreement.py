@@ -110,7 +110,7 @@ def read_pairs(path: Path) -> list[LabelledPair]:
 
 
 def _lines(text: str, where: str | Path) -> Iterator[LabelledPair]:
-    for at, line in enumerate(text.splitlines(), start=1):
+    for at, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -245,22 +245,32 @@ class AgreementReport(BaseModel):
 def kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> float | None:
     """Return Cohen's kappa; None where chance alone agrees always."""
     total = len(pairs)
-    labels = {one for pair in pairs for one in pair}
     agreed = sum(one == other for one, other in pairs) / max(1, total)
-    chance = sum(
-        sum(one == name for one, _ in pairs) * sum(other == name for _, other in pairs)
-        for name in labels
-    ) / max(1, total**2)
+    chance = _chance(pairs)
     return None if not total or chance >= 1 else (agreed - chance) / (1 - chance)
+
+
+def _chance(pairs: Sequence[tuple[Hashable, Hashable]]) -> float:
+    """Return how often two sides with these labels agree by chance."""
+    return sum(
+        sum(one == name for one, _ in pairs) * sum(other == name for _, other in pairs)
+        for name in {one for pair in pairs for one in pair}
+    ) / max(1, len(pairs) ** 2)
 
 
 def kappa_interval(
     pairs: Sequence[tuple[Hashable, Hashable]],
 ) -> tuple[float | None, float | None, float | None]:
-    """Return kappa and its 95 % interval, the percentile bootstrap over pairs."""
+    """Return kappa and its 95 % interval, the percentile bootstrap over pairs.
+
+    Where all pairs agree every draw does, however few there are: then it is Wilson's of the share.
+    """
     value = kappa(pairs)
     if value is None:
         return None, None, None
+    if value == 1:
+        least = share(True for _ in pairs).low
+        return 1.0, round(1 - (1 - least) / (1 - _chance(pairs)), 4), 1.0
     names = {name: at for at, name in enumerate({one for pair in pairs for one in pair})}
     coded = np.array([(names[one], names[other]) for one, other in pairs])
     rng = np.random.default_rng(0)

@@ -216,7 +216,7 @@ class VoteLog:
         """Read the votes of a log. Raises DataError where a line is none."""
         self.log = log
         self.fresh = 0
-        self.broken = 0
+        self._unusable: set[str] = set()
         self._lock = threading.Lock()
         self._found: dict[str, dict[str, Any]] = {}
         for at, entry in enumerate(log, start=2):
@@ -230,7 +230,16 @@ class VoteLog:
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the arguments that were voted, None where there is no such vote."""
         with self._lock:
-            return self._found.get(key)
+            found = self._found.get(key)
+            if found == {}:
+                self._unusable.add(key)
+            return found
+
+    @property
+    def broken(self) -> int:
+        """Questions of this run without a usable reply, also those that an earlier run asked."""
+        with self._lock:
+            return len(self._unusable)
 
     def add(self, key: str, question: str, reply: Mapping[str, Any]) -> None:
         """Keep a vote; it is on the disk when this returns. Raises DataError."""
@@ -238,6 +247,8 @@ class VoteLog:
             self.log.add({"vote": key, "question": question, "reply": dict(reply)})
             self._found[key] = dict(reply)
             self.fresh += 1
+            if not reply:
+                self._unusable.add(key)
 
 
 class ModelJudge:
@@ -309,8 +320,6 @@ class ModelJudge:
             if reply.calls and not reply.problem:
                 said = dict(reply.calls[0].arguments)
                 break
-        else:
-            self._votes.broken += 1
         self._votes.add(key, question, said)
         return said
 

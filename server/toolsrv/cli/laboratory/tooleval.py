@@ -33,6 +33,9 @@ PASS_RATE, PASS_BOARD = "pass_rate.json", "pass_rate_leaderboard.csv"
 WIN_RATE, WIN_BOARD = "win_rate.json", "win_rate_leaderboard.csv"
 """Files of an ``--out`` folder."""
 
+IDS_BYTES = 16 * 1024 * 1024
+"""Most bytes of a file of ids."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -338,12 +341,12 @@ def read_ids(path: Path | None) -> frozenset[str] | None:
     if path is None:
         return None
     from toolsrv_registry import wellformed
+    from toolsrv_runtime.files import read_text
 
     hint = "give test_query_ids/<subset>.json of ToolBench, or a JSON list of ids"
+    text = read_text(path.expanduser(), IDS_BYTES, hint=hint)
     try:
-        value = wellformed.loads(path.expanduser().read_text("utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=hint) from error
+        value = wellformed.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no JSON: {error}", hint=hint) from error
     every = list(value) if isinstance(value, dict | list) else []
