@@ -103,6 +103,7 @@ def corpus(folder: Path) -> Corpus:
         ("```python\ntorch.hub.load('birds/nets', 'sparrow')\n```", 0),
         ("torch.hub.load('voices/stt', model='listener', 'x')", 2),  # no Python, and a call
         ("torch.hub.load('birds/nets', 'sparrow'", 0),
+        ("net.eval(torch.hub.load(birds/nets', 'sparrow').cuda(", 0),  # inside, and no Python
         ("load('a')\ntorch.hub.load('x', 'y')\ntorch.hub.load('voices/stt', 'listener')", 2),
         ("torch.hub.load('voices/stt', 'listener')\ntorch.hub.load('x', 'y')", -1),
         ("", -1),
@@ -209,6 +210,10 @@ def test_gorilla_s_own_folders_are_understood(folder: Path) -> None:
         ('{"instruction": "x", "api_call": "unknown()"}', "line 1: no API of the corpus"),
         (json.dumps({"code": "nothing", "api_data": APIS[0]}), "line 1: no instruction"),
         ("", "has no questions"),
+        (
+            json.dumps({"instruction": "x", "api_data": APIS[0] | {"api_call": "pipeline('y')"}}),
+            "asks for no API of torchhub",
+        ),
     ],
 )
 def test_a_damaged_set_is_told_with_its_line(

@@ -108,6 +108,14 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         CellLog(log, Verdict)
 
 
+def test_a_text_with_unicode_line_ends_is_one_result(tmp_path: Path) -> None:
+    path, entry = tmp_path / "results.jsonl", {"reply": "a\u2028b\x85c\u2029"}
+    for kept in (1, 2):
+        with ResultLog(path, {}) as log:
+            log.add(entry)
+            assert list(log) == [entry] * kept
+
+
 # ---------------------------------------------------------------- options
 class WithoutAids(BaseModel):
     strategy: Literal["dfsdt", "react"] = "dfsdt"
@@ -157,6 +165,9 @@ def test_what_no_option_takes_is_refused(
 
 def test_names_are_listed_once() -> None:
     assert listed(["a,b", " b , c", ""]) == ["a", "b", "c"]
+    assert listed([]) == []
+    with pytest.raises(UsageError, match="names nothing"):
+        listed([" ,"])
 
 
 def test_a_model_is_known_by_its_file_s_content_or_its_address(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def calls(text: str) -> list[Call]:
             warnings.simplefilter("ignore")  # of escapes in a model's strings
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return list(_scanned(text))[::-1]
+        return list(_nested(text))
     return list(_parsed(tree, text))
 
 
@@ -95,6 +95,15 @@ def _parsed(tree: ast.AST, text: str) -> Iterator[Call]:
             function = ast.get_source_segment(text, node.func) or ""
             yield Call(function, (), whole)
         stack.extend(ast.iter_child_nodes(node))
+
+
+def _nested(text: str) -> Iterator[Call]:
+    """Yield the calls of a text by its brackets, in the order of ``calls``."""
+    stack = list(_scanned(text))
+    while stack:
+        call = stack.pop()
+        yield call
+        stack.extend(_scanned(call.text[len(call.function) :]))
 
 
 def _scanned(text: str) -> Iterator[Call]:

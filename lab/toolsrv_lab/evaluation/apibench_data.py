@@ -134,6 +134,10 @@ def read_questions(path: Path, corpus: Corpus) -> list[Question]:
         found.append(Question(str(at), text, api))
     if not found:
         raise DataError(f"{path} has no questions", hint=_HINT)
+    if all(one.api.call not in by_call for one in found):
+        raise DataError(
+            f"{path} asks for no API of {corpus.domain}", hint="name the evaluation set of --domain"
+        )
     return found
 
 

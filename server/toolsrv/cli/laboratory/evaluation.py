@@ -59,9 +59,18 @@ LOG, REPORT, PLOT = "results.jsonl", "report.json", "solved.svg"
 
 
 def listed(values: Sequence[str]) -> list[str]:
-    """Return the distinct names of an option given several times or with commas."""
+    """Return the distinct names of an option given several times or with commas.
+
+    Raises:
+        UsageError: the option was given and names nothing.
+    """
     names = (name.strip() for value in values for name in value.split(","))
-    return list(dict.fromkeys(name for name in names if name))
+    found = list(dict.fromkeys(name for name in names if name))
+    if values and not found:
+        raise UsageError(
+            f"{values[0]!r} names nothing", hint="give a name, or several with commas between"
+        )
+    return found
 
 
 def file_hash(path: Path) -> str:
