@@ -130,6 +130,32 @@ def test_the_command_searches_the_tools_of_the_files(
     again = CliRunner().invoke(cli, [*words, "--instructions"])
     assert again.exit_code == 0, again.output
     assert "NDCG@10" in again.stdout
+    assert "100.0 [100.0, 100.0]" in again.stdout  # uncut, although the table is too wide
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["retrieval", "--tools", "{tools}"],
+        ["retrieval"],
+        ["retrieval", "--index", "{index}"],
+        ["retrieval", "--tools", "{tools}", "--index", "{tools}"],
+        ["parts"],
+        ["unserved"],
+    ],
+)
+def test_queries_of_other_tools_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    row = {"id": "x_query_1", "query": "q", "labels": [{"id": "other_tool_7"}]}
+    places = {"tools": write(tmp_path / "t.jsonl", TOOLS), "index": tmp_path / "i"}
+    given = [word.format(**places) for word in words]
+    given += ["--queries", str(write(tmp_path / "q.jsonl", [row]))]
+    shown = CliRunner().invoke(cli, ["lab", "eval", *given])
+    assert shown.exit_code == 2, shown.output
+    assert "Traceback" not in shown.output
+    assert "hint:" in shown.output
 
 
 def test_a_line_of_queries_ends_at_a_line_feed_alone(tmp_path: Path) -> None:

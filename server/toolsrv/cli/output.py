@@ -72,19 +72,28 @@ def note(text: str) -> None:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
-    """Print a table on stdout; columns whose name ends in ``#`` are numbers."""
+    """Print a table on stdout; columns whose name ends in ``#`` are numbers.
+
+    Where the numbers would be cut it is a ``listing``, by the first column.
+    """
     from rich.table import Table
     from rich.text import Text
 
+    cells = [[plain(str(cell)) for cell in row] for row in rows]
+    out = console()
+    numbers = any(name.endswith("#") for name in columns)
+    if cells and numbers and _needed(columns, cells, names=-1) > out.width:
+        listing(columns, cells, title=title)
+        return
     grid = Table(title=title, title_justify="left", header_style="bold")
     for name in columns:
         right = name.endswith("#")
         grid.add_column(
             name.rstrip("#"), justify="right" if right else "left", overflow="fold", no_wrap=right
         )
-    for row in rows:
-        grid.add_row(*(Text(plain(str(cell))) for cell in row))
-    console().print(grid)
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    out.print(grid)
 
 
 def index_progress() -> Callable[[int, int], None]:

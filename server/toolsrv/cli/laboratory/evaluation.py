@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import click
 
@@ -178,8 +178,16 @@ def write_answer_file(place: Path, query_id: str, method: str, answer: Answer) -
     write_answer(place / f"{number}_{method}.json", answer)
 
 
-def out_folder(out: Path | None) -> Path | None:
-    """Return the folder of ``--out``, made where it is not there. Raises UsageError."""
+@overload
+def out_folder(out: Path, option: str = "--out") -> Path: ...
+
+
+@overload
+def out_folder(out: Path | None, option: str = "--out") -> Path | None: ...
+
+
+def out_folder(out: Path | None, option: str = "--out") -> Path | None:
+    """Return the folder of an option, made where it is not there. Raises UsageError."""
     if out is None:
         return None
     folder = out.expanduser()
@@ -187,7 +195,8 @@ def out_folder(out: Path | None) -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"cannot use the folder {folder}: {error.strerror or error}", hint="name another --out"
+            f"cannot use the folder {folder}: {error.strerror or error}",
+            hint=f"name another {option}",
         ) from error
     return folder
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from toolsrv.cli.laboratory.evaluation import share_text
+from toolsrv.cli.laboratory.evaluation import out_folder, share_text
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -304,6 +304,8 @@ def eval_retrieval(
     """Print NDCG, recall and completeness per set, with 95 % bootstrap intervals."""
     from toolsrv_lab.retrieval.evaluation import evaluate, with_matcher
 
+    if folder is not None and not tools:
+        raise UsageError("--index is of --tools", hint="give --tools FILE, or leave --index out")
     queries = _read(files, instructed=instructions)
     if split:
         queries = [one.model_copy(update={"set": f"{one.set}, {one.half}"}) for one in queries]
@@ -314,6 +316,7 @@ def eval_retrieval(
             else session.workbench().registry()
         )
         known = frozenset(api.id for api in registry.store.apis())
+        _some_known(queries, known, "tools" if tools else "enabled catalogs")
         rank = with_matcher(registry) if matcher else registry.retriever.rank
         bar = stack.enter_context(Bar("searching", "queries"))
         found = evaluate(
@@ -342,7 +345,8 @@ def _toolret(tools: tuple[Path, ...], folder: Path | None) -> Iterator[Registry]
         if folder is None:
             scratch = TemporaryDirectory(prefix="toolsrv-", ignore_cleanup_errors=True)
             folder = Path(stack.enter_context(scratch))
-        registry = stack.enter_context(Registry.open(folder.expanduser(), [catalog]))
+        place = out_folder(folder, "--index")
+        registry = stack.enter_context(Registry.open(place, [catalog]))
         with Bar("indexing", "tools") as bar:
             registry.ensure_index(bar.show)
         yield registry
@@ -364,7 +368,10 @@ def eval_unserved(
 
     registry = session.workbench().registry()
     known = frozenset(api.id for api in registry.store.apis())
-    queries = [one for one in _read(files) if known.issuperset(one.relevant_ids)]
+    queries = [
+        one for one in _read(files) if one.relevant_ids and known.issuperset(one.relevant_ids)
+    ]
+    _some_known(queries, known, "enabled catalogs")
     if limit is not None:
         queries = queries[:: max(1, len(queries) // limit)][:limit]
     with Bar("searching", "queries") as bar:
@@ -410,6 +417,7 @@ def eval_parts(
         registry.ensure_index(bar.show)
     known = frozenset(api.id for api in registry.store.apis())
     queries = [one for one in _read(files) if known.intersection(one.relevant_ids)]
+    _some_known(queries, known, "enabled catalogs")
     if limit is not None:
         queries = queries[:: max(1, len(queries) // limit)][:limit]
     if split:
@@ -434,6 +442,13 @@ def _read(files: tuple[Path, ...], *, instructed: bool = False) -> list[Query]:
     return queries
 
 
+def _some_known(queries: Sequence[Query], known: Collection[str], where: str) -> None:
+    if not any(id_ in known for one in queries for id_ in one.relevant_ids):
+        raise UsageError(
+            f"no query needs an API of the {where}", hint="give those that they were written for"
+        )
+
+
 def _show_scores(found: Evaluation) -> None:
     columns = ("set", "queries#", "NDCG@1#", "NDCG@3#", "NDCG@5#", "NDCG@10#", "Recall@5#",
                "Recall@10#", "all in 10#")  # fmt: skip
@@ -449,7 +464,7 @@ def _show_scores(found: Evaluation) -> None:
     ]
     table(columns, rows, title=f"{found.apis} APIs, corpus: {found.corpus}")
     if found.left_out:
-        note(f"note: {found.left_out} queries name no API of the enabled catalogs: left out")
+        note(f"note: {found.left_out} queries need no API that is searched: left out")
 
 
 def _cell(value: Estimate) -> str:

@@ -408,7 +408,7 @@ def tuning(
     from toolsrv_lab.paper_tables.table import Provenance
     from toolsrv_lab.tooleval.win_rate import paired
 
-    whole, tuned = _answer_sets(full), _answer_sets(lora)
+    whole, tuned = _answer_sets(full, "full"), _answer_sets(lora, "LoRA")
     names_of = {id(one): name for name, one in whole.items()}
     pairs = paired(list(whole.values()), list(tuned.values()))
     if len(pairs) < max(len(whole), len(tuned)):
@@ -432,7 +432,7 @@ def tuning(
     return _judge_noted(tuning_tables(rows, names), rows[0])
 
 
-def _answer_sets(paths: Sequence[Path]) -> dict[str, AnswerSet]:
+def _answer_sets(paths: Sequence[Path], model: str) -> dict[str, AnswerSet]:
     """Return the answers of some folders by subset, in the paper's names where they have one."""
     from toolsrv_lab.paper_tables.subsets import subset_named
     from toolsrv_lab.tooleval.answer_sets import AnswerSet, read_sets
@@ -444,4 +444,4 @@ def _answer_sets(paths: Sequence[Path]) -> dict[str, AnswerSet]:
         for folder in folders or [place]:
             for one in read_sets(folder):
                 found.setdefault(subset_named(one.subset), {}).update(one.answers)
-    return {name: AnswerSet(name, name, answers) for name, answers in found.items()}
+    return {name: AnswerSet(model, name, answers) for name, answers in found.items()}
