@@ -135,7 +135,7 @@ def read_tasks(path: Path) -> list[Task]:
         DataError: The file cannot be read, or a line is not a task; names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8-sig").removesuffix("\n")
     except FileNotFoundError:
         raise NotFoundError(
             f"there is no file of tasks {str(path)!r}", hint="check the path"
@@ -150,9 +150,7 @@ def read_tasks(path: Path) -> list[Task]:
             hint="one JSON object a line, in UTF-8",
         ) from None
     tasks = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
             tasks.append(Task.model_validate_json(line))
         except ValidationError as error:

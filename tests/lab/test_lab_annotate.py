@@ -379,6 +379,27 @@ def test_an_answer_does_not_depend_on_the_others(registry: Registry, tmp_path: P
     assert files(tmp_path / "b").items() <= files(tmp_path / "a").items()
 
 
+def test_the_answer_to_a_task_with_hidden_characters_is_not_made_again(
+    run: Run, tmp_path: Path
+) -> None:
+    path, script = tmp_path / "tasks.jsonl", tmp_path / "script.json"
+    query = {"query": "What is the capital\u2028 of Peru?", "relevant": []}
+    path.write_text(json.dumps(query), "utf-8")
+    script.write_text(json.dumps({"replies": ["x"], "loop": True}), "utf-8")
+    words = ["annotate", "--tasks", path, "--teacher", "engine", "--model", f"scripted:{script}"]
+    words += ["--out", tmp_path / "answers", "--json"]
+    counts = [json.loads(run(*words).stdout)["there"] for _ in range(2)]
+    assert counts == [0, 1]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"calls": ' + "[" * 100_000])
+def test_tasks_that_are_nested_too_deeply_are_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=r"tasks\.jsonl"):
+        list(read_assignments(path, APIS))
+
+
 def test_a_damaged_answer_is_named_and_made_again(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "answers"
     words = ["annotate", "--errands", "--count", 3, "--out", out]
@@ -502,6 +523,8 @@ def test_tasks_that_no_api_here_serves_are_refused_with_the_reason(
         (("--tasks", "none.jsonl", "--errands"), "--errands"),
         (("--teacher", "engine", "--workers", "2"), "one task at a time"),
         (("--model", "x.gguf"), "--teacher engine"),
+        (("--errands", "--mistakes", "nan"), "--mistakes"),
+        (("--errands", "--gpus", "inf"), "--gpus"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

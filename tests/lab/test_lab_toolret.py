@@ -169,5 +169,5 @@ def test_a_line_of_queries_ends_at_a_line_feed_alone(tmp_path: Path) -> None:
 def test_queries_that_are_nested_too_deeply_are_told(tmp_path: Path, opening: str) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text(opening + "[" * 100_000, "utf-8")
-    with pytest.raises(DataError, match="q.jsonl"):
+    with pytest.raises(DataError, match=r"q\.jsonl"):
         read_queries(path)

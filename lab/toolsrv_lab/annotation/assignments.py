@@ -128,7 +128,7 @@ def _holds_tasks(path: Path) -> bool:
     if path.is_dir() or path.suffix == ".gz":
         return False
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             first = next((line for line in file if line.strip()), "")
     except FileNotFoundError:
         raise NotFoundError(f"there is no file of tasks {path}", hint="check the path") from None
@@ -136,7 +136,7 @@ def _holds_tasks(path: Path) -> bool:
         raise DataError(f"cannot read the tasks {path}: {error}", hint="check the path") from error
     try:
         value = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and "calls" in value
 

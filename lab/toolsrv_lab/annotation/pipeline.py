@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, TextIO
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from toolsrv_catalogs.offline import OFFLINE_CATALOG, load_offline_catalog
+from toolsrv_catalogs.text import clean
 from toolsrv_lab.annotation.annotators import Annotator, Surroundings
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.environment import CatalogFinder
@@ -29,6 +30,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
 from toolsrv_registry.registry import Registry
+from toolsrv_runtime import TASK_LIMIT
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.toolbench.answer_files import Answer, parse_answer, read_answer
 from toolsrv_runtime.toolbench.answer_writer import answer_of, write_answer
@@ -97,7 +99,8 @@ class AnswerFolder:
         if not path.exists():
             return None
         answer = read_answer(path)
-        if answer.answer_generation.query != assignment.task.strip():
+        found, wanted = answer.answer_generation.query, assignment.task
+        if clean(found, TASK_LIMIT).strip() != clean(wanted, TASK_LIMIT).strip():
             raise DataError(f"{path} is the answer to another task", hint=_ELSE)
         return status_of(answer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,19 @@ def not_empty(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     if value is not None and not value.strip():
         raise click.BadParameter("it is empty", ctx=ctx, param=param)
     return value
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; ``nan``, which every bound lets pass, and ``inf`` are refused."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number. Raises BadParameter for one that is none or not in the range."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{number} is no finite number", param, ctx)
+        return number
 
 
 class GivenPath(click.Path):

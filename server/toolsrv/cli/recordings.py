@@ -14,6 +14,7 @@ import click
 from toolsrv.cli.catalog.imports import fetch_published, show_published
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import (
+    FiniteRange,
     example,
     json_option,
     published_file_option,
@@ -326,7 +327,7 @@ def _is_zip_of_cache(path: Path) -> bool:
 @recordings.command(epilog=example("toolsrv recordings prune --superseded --older-than 90"))
 @api_option
 @provenance_option
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only older ones.")
+@click.option("--older-than", type=FiniteRange(min=0), metavar="DAYS", help="Only older ones.")
 @click.option("--failed", is_flag=True, help="Only calls that did not succeed.")
 @click.option("--superseded", is_flag=True, help="Only those that a newer one stands in for.")
 @click.option("--dry-run", is_flag=True, help="Say how many; remove none.")

@@ -18,6 +18,7 @@ import click
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.scale import Scale, scale_options
 from toolsrv.cli.options import (
+    FiniteRange,
     engine_model_option,
     example,
     json_option,
@@ -60,7 +61,7 @@ _NOTE_SECONDS = 20.0
               show_default=True, help="Who solves: the oracle knows the calls, an engine does not.")  # fmt: skip
 @model_option
 @engine_model_option
-@click.option("--mistakes", type=click.FloatRange(0, 1), default=0.3, show_default=True,
+@click.option("--mistakes", type=FiniteRange(0, 1), default=0.3, show_default=True,
               help="Share of the steps at which the oracle errs, or an API fails.")  # fmt: skip
 @click.option("--width", type=click.IntRange(1, 8), default=2, show_default=True,
               help="Branches tried below one node.")  # fmt: skip

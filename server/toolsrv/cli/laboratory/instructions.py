@@ -15,7 +15,7 @@ import click
 
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.scale import Scale, scale_options
-from toolsrv.cli.options import example, json_option, threads_option
+from toolsrv.cli.options import FiniteRange, example, json_option, threads_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -50,7 +50,7 @@ _NAME = 18  # characters of a file's name in the table
               " category, related tools across categories.")  # fmt: skip
 @click.option("--seed", type=int, default=17, show_default=True)
 @click.option("--catalog", metavar="NAME", help="Only this catalog.")
-@click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
+@click.option("--hold-out", type=FiniteRange(0, 0.9), default=0.1, show_default=True,
               help="Share of the tools to keep unseen.")  # fmt: skip
 @click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
 @click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
@@ -65,7 +65,7 @@ _NAME = 18  # characters of a file's name in the table
 @click.option("--calls", type=click.IntRange(1), help="With --engine: at most so many prompts.")
 @click.option("--tasks", type=click.IntRange(1, 20),
               help=f"With --engine: tasks asked for in one prompt. [default: {_TASKS}]")  # fmt: skip
-@click.option("--temperature", type=click.FloatRange(0, 5),
+@click.option("--temperature", type=FiniteRange(0, 5),
               help=f"With --engine: of the sampling. [default: {_TEMPERATURE}]")  # fmt: skip
 @threads_option
 @scale_options

@@ -14,7 +14,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import FiniteRange, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
               "votes with + between, or simple. [default: none, then one more at a time]")  # fmt: skip
 @click.option("--runs", type=click.IntRange(1, 20), default=2, show_default=True,
               help="Runs of each case, to see how often they agree.")  # fmt: skip
-@click.option("--temperature", type=click.FloatRange(0, 2), default=0.5, show_default=True,
+@click.option("--temperature", type=FiniteRange(0, 2), default=0.5, show_default=True,
               help="Of the model; at 0 runs differ by nothing.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["react", "dfsdt", "dfs", "cot"]), default="react",
               show_default=True, help="Strategy of a solve.")  # fmt: skip

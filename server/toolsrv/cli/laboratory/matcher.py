@@ -14,7 +14,7 @@ import click
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.evaluation import share_cell
 from toolsrv.cli.laboratory.training import TrainingBar
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import FiniteRange, example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -126,12 +126,12 @@ def _kinds(
 @click.option("--start", type=_IN,
               help="Begin with the weights of a finished training, or of a matcher as it ships.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(1), help="The training's end. [default: 1900]")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
+@click.option("--seconds", type=FiniteRange(min=0, min_open=True),
               help="Its end in time instead, or whichever of both comes first.")  # fmt: skip
 @click.option("--groups", type=click.IntRange(1), help="Samples a step.")
 @click.option("--others", type=click.IntRange(1), help="APIs that do not serve, for each sample.")
-@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
-@click.option("--head-rate", type=click.FloatRange(min=0, min_open=True),
+@click.option("--learning-rate", type=FiniteRange(min=0, min_open=True))
+@click.option("--head-rate", type=FiniteRange(min=0, min_open=True),
               help="Learning rate of the heads.")  # fmt: skip
 @click.option("--seed", type=int)
 @json_option
@@ -205,7 +205,7 @@ def export_samples(
 @_SAMPLES
 @click.option("--base", type=_IN, help="What it was trained from; all-MiniLM-L6-v2 unless given.")
 @click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
-@click.option("--offset", type=float, default=0.0, show_default=True,
+@click.option("--offset", type=FiniteRange(), default=0.0, show_default=True,
               help="Added to the log-odds that an API serves.")  # fmt: skip
 @json_option
 @pass_session

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from toolsrv.cli.laboratory.evaluation import out_folder, share_text
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import FiniteRange, example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -63,11 +63,11 @@ def _data_options(command: F) -> F:
 @click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
 @click.option("--steps", type=click.IntRange(1),
               help=f"End after so many. [default: {_STEPS}, without --seconds]")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0, min_open=True),
+@click.option("--seconds", type=FiniteRange(0, min_open=True),
               help="End after so many; with --steps whichever is first.")  # fmt: skip
 @click.option("--batch-size", type=click.IntRange(2),
               help="Pairs in a step. [default: 1024 on a GPU, 128 without]")  # fmt: skip
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True),
+@click.option("--learning-rate", type=FiniteRange(0, min_open=True),
               help="The highest. [default: 1.2e-4 on a GPU, 8e-5 without]")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @json_option

@@ -16,6 +16,7 @@ import click
 from pydantic import BaseModel
 
 from toolsrv.cli.interrupt import signals_as_ctrl_c
+from toolsrv.cli.options import FiniteRange
 from toolsrv.cli.output import note
 from toolsrv_registry.errors import UsageError
 
@@ -98,9 +99,9 @@ def scale_options(command: F) -> F:
         return command(*args, scale=Scale(**{name: given.pop(name) for name in names}), **given)
 
     options = (
-        click.option("--gpus", type=click.FloatRange(0), default=0.0, show_default=True,
+        click.option("--gpus", type=FiniteRange(0), default=0.0, show_default=True,
                      help="GPUs that each actor of the cluster asks for."),
-        click.option("--cpus", type=click.FloatRange(0, 64, min_open=True), default=1.0,
+        click.option("--cpus", type=FiniteRange(0, 64, min_open=True), default=1.0,
                      show_default=True, help="CPUs that each actor of the cluster asks for; less "
                      "where servers do the work."),
         click.option("--ray", "address", metavar="ADDRESS",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import click
 
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import GivenPath, example, json_option
+from toolsrv.cli.options import FiniteRange, GivenPath, example, json_option
 from toolsrv.cli.output import Bar, console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -160,11 +160,11 @@ _TUNING = (
 @click.option("--rank", type=_COUNT, help="LoRA: rank. [default: 8]")
 @click.option("--alpha", type=_COUNT, help="LoRA: alpha. [default: 16]")
 @click.option("--targets", metavar="A,B", help="LoRA: layers. [default: q_proj,v_proj]")
-@click.option("--epochs", type=click.FloatRange(0, min_open=True),
+@click.option("--epochs", type=FiniteRange(0, min_open=True),
               help="[default: 2, with --lora 5]")  # fmt: skip
 @click.option("--device-batch", type=_COUNT,
               help="Conversations at once on a device. [default: 2, with --lora 4]")  # fmt: skip
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="[default: 5e-5]")
+@click.option("--learning-rate", type=FiniteRange(0, min_open=True), help="[default: 5e-5]")
 @click.option("--max-tokens", type=click.IntRange(16),
               help="Context; longer conversations are left out. [default: 8192]")  # fmt: skip
 @click.option("--source-tokens", type=click.IntRange(16),
@@ -173,16 +173,16 @@ _TUNING = (
               help="[default: bf16 where the device has it]")  # fmt: skip
 @click.option("--recompute", is_flag=True, default=None,
               help="Compute activations twice: slower, in a fraction of the memory.")  # fmt: skip
-@click.option("--minutes", type=click.FloatRange(0, min_open=True),
+@click.option("--minutes", type=FiniteRange(0, min_open=True),
               help="A GGUF file: end after so many minutes.")  # fmt: skip
 @click.option("--step-tokens", type=click.IntRange(64),
               help="A GGUF file: tokens of a step. [default: 4096; on a GPU 49152]")  # fmt: skip
-@click.option("--decay", type=click.FloatRange(0, 1),
+@click.option("--decay", type=FiniteRange(0, 1),
               help="A GGUF file: last share of the run in which the rate falls; 0 where another run "
               "will go on. [default: 0.4]")  # fmt: skip
-@click.option("--quantise", type=click.FloatRange(0, 1),
+@click.option("--quantise", type=FiniteRange(0, 1),
               help="A GGUF file: share of the run from which on Q4_0 is trained. [default: 0.5]")  # fmt: skip
-@click.option("--save-seconds", type=click.FloatRange(0),
+@click.option("--save-seconds", type=FiniteRange(0),
               help="Most seconds between two checkpoints. [default: 100]")  # fmt: skip
 @json_option
 def train_model(
@@ -337,7 +337,7 @@ _OUT = click.Path(path_type=Path)
 @click.option("--length", type=click.IntRange(128, 8192), default=1_024, show_default=True,
               help="Tokens in a row.")  # fmt: skip
 @click.option("--vocabulary", type=click.IntRange(512, 32_000), default=8_192, show_default=True)
-@click.option("--own-share", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+@click.option("--own-share", type=FiniteRange(0, 1), default=0.5, show_default=True,
               help="Share of the needs that the catalog that ships serves.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
