@@ -297,8 +297,9 @@ def test_documents_that_do_not_fit_are_left_out(folder: Path, corpus: Corpus) ->
     found = pick(model, question, corpus.apis, corpus, stop=Stop())
     assert found is not None
     assert 0 < found.documents < 3
-    with pytest.raises(ContextError):
+    with pytest.raises(ContextError) as told:
         pick(Narrow([""], context=5), question, corpus.apis, corpus, stop=Stop())
+    assert "longer context" in told.value.hint  # there is no --candidates here
 
 
 def test_figures_are_shares_of_all_questions() -> None:

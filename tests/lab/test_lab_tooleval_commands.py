@@ -135,6 +135,13 @@ def test_agreement_says_whether_a_judge_may_be_quoted(
     assert report["quotable"] == {"pass_labels": False, "preferences": False}
 
 
+def test_subsets_of_one_side_alone_are_told(answers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"1": entry("Where is parcel K1?", "It is in Metz.")}
+    (answers / "new" / "G3_instruction.json").write_text(json.dumps(value), "utf-8")
+    words = ["win-rate", str(answers / "old"), str(answers / "new"), "--times", "1"]
+    assert "1 are compared" in invoke(monkeypatch, answers, *words).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -103,3 +103,19 @@ def test_a_source_without_a_name_is_not_the_present_folder(
     told = run("catalog", "import", "", "--name", "bad")
     assert told.exit_code == 2
     assert "PATH names no source" in told.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("lab", "eval", "pass-rate"),
+        ("lab", "eval", "apibench", "--domain", "torchhub", "--data"),
+        ("lab", "eval", "stable", "--queries"),
+        ("lab", "instructions", "--rounds", "1", "--out"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_line(run: Run, words: tuple[str, ...]) -> None:
+    refused = run(*words, "x" * 300)
+    assert refused.exit_code == 1
+    assert "unexpected" not in refused.stderr
+    assert "check the path" in refused.stderr

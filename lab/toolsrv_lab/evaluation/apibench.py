@@ -156,9 +156,10 @@ def _reply(
     while True:
         try:
             return model.reply(request_of(question, domain, documents), stop=stop), documents
-        except ContextError:
+        except ContextError as error:
             if len(documents) < 2:
-                raise
+                hint = "name a model with a longer context, or start its server with one"
+                raise ContextError(error.message, hint=hint) from error
             documents = documents[:-1]
 
 

@@ -115,7 +115,9 @@ def _plain_hint(error: OSError) -> str:
 
 
 _WRONG_PLACE = (IsADirectoryError, NotADirectoryError)
-_FOLDER_HINT = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
+_FOLDER_HINT = (
+    "see who may read and write there; --data-dir or TOOLSRV_DATA_DIR names another data folder"
+)
 _PLAIN_ERRNOS = {
     errno.ENOSPC: "free some space, or name another folder with --data-dir or TOOLSRV_DATA_DIR",
     errno.EDQUOT: "free some space, or name another folder with --data-dir or TOOLSRV_DATA_DIR",
@@ -123,6 +125,8 @@ _PLAIN_ERRNOS = {
     errno.EPERM: _FOLDER_HINT,
     errno.EROFS: _FOLDER_HINT,
     errno.ENOTDIR: _FOLDER_HINT,
+    errno.ENAMETOOLONG: "no file can have this name: check the path",
+    errno.ELOOP: "its links lead in a circle: check the path",
 }
 
 

@@ -179,6 +179,8 @@ def eval_win_rate(
     chosen = read_ids(ids)
     sides = [only(read_sets(path.expanduser()), chosen) for path in (reference, candidate)]
     pairs = win_rate.paired(sides[0], sides[1])
+    if len(pairs) < max(map(len, sides)):
+        note(f"note: only one side has the other subsets: {len(pairs)} are compared")
     folder = evaluation.out_folder(out)
     total = sum(len(one.answers) for pair in pairs for one in pair)
     total += sum(len(pair[0].answers.keys() | pair[1].answers.keys()) for pair in pairs)
