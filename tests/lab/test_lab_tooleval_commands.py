@@ -135,6 +135,19 @@ def test_agreement_says_whether_a_judge_may_be_quoted(
     assert report["quotable"] == {"pass_labels": False, "preferences": False}
 
 
+def test_a_judge_that_never_decides_is_told_of_both_rates(
+    answers: Path, scripted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = {"1": entry("Where is parcel K1?", "It is in Metz.")}
+    for model in ("old", "new"):
+        (answers / model / "G1_tool.json").write_text(json.dumps(value), "utf-8")
+    scripted.write_text(json.dumps({"replies": ["perhaps"], "loop": True}), "utf-8")
+    judge = ["--judge", f"scripted:{scripted}"]
+    for words in (["pass-rate"], ["win-rate", str(answers / "old")]):
+        shown = invoke(monkeypatch, answers, *words, str(answers / "new"), *judge)
+        assert "the labels are coins" in shown.stderr
+
+
 def test_subsets_of_one_side_alone_are_told(answers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = {"1": entry("Where is parcel K1?", "It is in Metz.")}
     (answers / "new" / "G3_instruction.json").write_text(json.dumps(value), "utf-8")

@@ -184,7 +184,7 @@ def eval_win_rate(
     folder = evaluation.out_folder(out)
     total = sum(len(one.answers) for pair in pairs for one in pair)
     total += sum(len(pair[0].answers.keys() | pair[1].answers.keys()) for pair in pairs)
-    found = []
+    found, undecided = [], []
     with (
         open_judge(session, folder, given) as (judge, votes, seed),
         evaluation.Progress("judging", total) as progress,
@@ -196,13 +196,17 @@ def eval_win_rate(
                 "progress": lambda: progress.step(True),
             }
             labels = pass_rate.label_sets(judge, pair, times, solvable=sowr, **shared)
+            with_labels = () if sowr else labels
+            undecided += [
+                (sum(not one.decided for one in of.values()), len(of)) for of in with_labels
+            ]
             found.append(
                 win_rate.compare_sets(
                     judge, pair, (labels[0], labels[1]), rounds, by_status=sowr, **shared
                 )
             )
     figures = [win_rate.figures(pair, one) for pair, one in zip(pairs, found, strict=True)]
-    _warn(votes, [])
+    _warn(votes, undecided)
     if folder is not None:
         rows: dict[str, list[float]] = {}
         for pair, one in zip(pairs, found, strict=True):
