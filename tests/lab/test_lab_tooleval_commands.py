@@ -159,6 +159,8 @@ def test_subsets_of_one_side_alone_are_told(answers: Path, monkeypatch: pytest.M
     ("words", "said"),
     [
         (["pass-rate", "{new}", "{new}"], "two of the ANSWERS"),
+        (["pass-rate", ""], "empty"),
+        (["pass-rate", "{new}", "--out", ""], "empty"),
         (["pass-rate", "{missing}"], "does not exist"),
         (["pass-rate", "{new}", "--evaluator", "{new}"], "reads no prompts"),
         (["pass-rate", "{new}", "--judge", "nano"], "has no tool calls"),

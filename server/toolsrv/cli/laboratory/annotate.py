@@ -19,6 +19,7 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.scale import Scale, scale_options
 from toolsrv.cli.options import (
     FiniteRange,
+    GivenPath,
     engine_model_option,
     example,
     json_option,
@@ -48,13 +49,13 @@ _NOTE_SECONDS = 20.0
         "toolsrv lab annotate --tasks instructions.jsonl --teacher engine --out answers",
     )
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
+@click.option("--out", type=GivenPath(), required=True, metavar="DIR",
               help="Folder of answer files; run it again after a stop and it goes on.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1),
               help=f"At most so many tasks. [default: all of a file or of the errands, else {_COUNT}]")  # fmt: skip
 @click.option("--catalog", "catalogs", metavar="NAME", multiple=True,
               help="Only APIs of this catalog; may be given several times. [default: the enabled ones]")  # fmt: skip
-@click.option("--tasks", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--tasks", type=GivenPath(), metavar="FILE",
               help="Instructions (lab instructions, ToolBench), or tasks with their calls.")  # fmt: skip
 @click.option("--errands", is_flag=True, help="The whole tasks that come with the laboratory.")
 @click.option("--teacher", type=click.Choice(["oracle", "engine"]), default="oracle",

@@ -15,7 +15,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import HERE, Scale, scale_options, solve_cells
-from toolsrv.cli.options import engine_model_option, example, json_option, model_option
+from toolsrv.cli.options import GivenPath, engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -47,15 +47,15 @@ FOLDER = "apibench"
               "bm25, oracle (the API that is needed), none.")  # fmt: skip
 @click.option("--documents", type=click.IntRange(1, 50), default=5, show_default=True,
               help="Most documents that ours and bm25 give.")  # fmt: skip
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--data", type=GivenPath(), metavar="DIR",
               help="Gorilla's files DOMAIN_api.jsonl and DOMAIN_eval.json. "
               "[default: apibench in the data folder]")  # fmt: skip
-@click.option("--questions", "path", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--questions", "path", type=GivenPath(), metavar="FILE",
               help="The evaluation set. [default: DOMAIN_eval.json in --data]")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many questions, drawn with the seed.")  # fmt: skip
 @evaluation.bench_options
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--out", type=GivenPath(), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @scale_options
 @json_option

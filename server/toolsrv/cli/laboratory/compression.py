@@ -14,6 +14,7 @@ import click
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.options import (
+    GivenPath,
     engine_model_option,
     example,
     json_option,
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 @click.command(
     epilog=example("toolsrv lab eval compress instruction/G1_query.json --model model.gguf")
 )
-@click.argument("queries", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("queries", nargs=-1, required=True, type=GivenPath())
 @model_option
 @engine_model_option
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many APIs, drawn with the seed.")  # fmt: skip
 @click.option("--seed", type=int, help="Seed of the draw and of the replies.")
 @threads_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--out", type=GivenPath(), metavar="DIR",
               help="Keep results and report here; the same command goes on there.")  # fmt: skip
 @scale_options
 @json_option

@@ -35,18 +35,18 @@ LINES = 20
     )
 )
 @click.argument("answers", type=GivenPath())
-@click.option("--out", type=click.Path(path_type=Path), required=True,
+@click.option("--out", type=GivenPath(), required=True,
               help="The training file, as ToolBench's toolllama_G123_dfs_train.json; with"
               " --format compact a folder of rows.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["toolbench", "compact", "chat"]),
               default="toolbench", show_default=True,
               help="From answers of lab annotate, compact: rows for a model from nothing; chat: "
               "conversations for a chat model, as token ids.")  # fmt: skip
-@click.option("--vocabulary", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--vocabulary", type=GivenPath(), metavar="FILE",
               help="With compact: a vocabulary of lab episodes; without, one is made.")  # fmt: skip
-@click.option("--base", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--base", type=GivenPath(), metavar="FILE",
               help="With chat: the GGUF file that is to be trained, SmolLM2 for now.")  # fmt: skip
-@click.option("--judged", type=click.Path(path_type=Path), metavar="FILE", multiple=True,
+@click.option("--judged", type=GivenPath(), metavar="FILE", multiple=True,
               help="With chat: JSON lines whose tasks are kept out.")  # fmt: skip
 @click.option("--longest", type=click.IntRange(64), metavar="N",
               help="With chat: leave out longer rows. [default: 1600 tokens]")  # fmt: skip
@@ -189,7 +189,7 @@ SOURCES = ("services-a", "services-b", "corners", "talk", "needs")
               help="The file, JSON lines.")  # fmt: skip
 @click.option("--count", type=click.IntRange(1, 10_000_000), default=9_000, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--toolenv", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--toolenv", type=GivenPath(), metavar="FILE",
               help="With needs: ToolBench's archive of tool files and schemas.")  # fmt: skip
 @json_option
 def conversations(

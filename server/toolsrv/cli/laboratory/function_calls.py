@@ -18,7 +18,7 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import share_cell
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import engine_model_option, example, json_option, model_option
+from toolsrv.cli.options import GivenPath, engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -44,11 +44,11 @@ Figures = Mapping[str, Mapping[str, "CategoryFigures"]]
 @click.option("--limit", type=click.IntRange(1),
               help="Only so many cases of each category, drawn with the seed.")  # fmt: skip
 @click.option("--free", is_flag=True, help="Ask without a grammar as well, and compare.")
-@click.option("--package", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--package", type=GivenPath(), metavar="DIR",
               help="Where bfcl-eval is: pip install --no-deps --target DIR bfcl-eval. "
               "[default: the installed one]")  # fmt: skip
 @evaluation.bench_options
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--out", type=GivenPath(), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @scale_options
 @json_option
@@ -197,7 +197,7 @@ def _show_bfcl(name: str, found: Figures, key: str) -> None:
 
 
 @click.command(epilog=example("toolsrv lab eval choice --queries queries_dev.jsonl"))
-@click.option("--queries", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
+@click.option("--queries", "path", type=GivenPath(), required=True, metavar="FILE",
               help="JSON lines, or a ToolBench instruction file, with lists of APIs.")  # fmt: skip
 @model_option
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries, evenly picked.")

@@ -15,7 +15,7 @@ import click
 
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.scale import Scale, scale_options
-from toolsrv.cli.options import FiniteRange, example, json_option, threads_option
+from toolsrv.cli.options import FiniteRange, GivenPath, example, json_option, threads_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.api import Api
 
 _IN = click.Path(exists=True, path_type=Path)
-_OUT = click.Path(path_type=Path)
+_OUT = GivenPath()
 _TASKS = 10
 _TEMPERATURE = 0.8
 _NAME = 18  # characters of a file's name in the table

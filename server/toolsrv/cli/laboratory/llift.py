@@ -14,7 +14,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import FiniteRange, example, json_option
+from toolsrv.cli.options import FiniteRange, GivenPath, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
               help="Of the model; at 0 runs differ by nothing.")  # fmt: skip
 @click.option("--strategy", type=click.Choice(["react", "dfsdt", "dfs", "cot"]), default="react",
               show_default=True, help="Strategy of a solve.")  # fmt: skip
-@click.option("--cases", "path", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--cases", "path", type=GivenPath(), metavar="FILE",
               help="Cases of your own as JSON lines. [default: the 40 that ship]")  # fmt: skip
 @click.option("--set", "given", multiple=True, metavar="KEY=VALUE",
               help="Any option of a solve, for all cells: --set limits.seconds=60.")  # fmt: skip
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @evaluation.bench_options
 @click.option("--keep-going", is_flag=True,
               help="Count a solve that a fault of the engine ended as undecided, and go on.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--out", type=GivenPath(), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @scale_options
 @json_option

@@ -14,7 +14,7 @@ import click
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.laboratory.evaluation import share_cell
 from toolsrv.cli.laboratory.training import TrainingBar
-from toolsrv.cli.options import FiniteRange, example, json_option
+from toolsrv.cli.options import FiniteRange, GivenPath, example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.encoder import Encoder
 
 _IN = click.Path(exists=True, path_type=Path)
-_OUT = click.Path(path_type=Path)
+_OUT = GivenPath()
 _TITLE = "% (95 % interval)"
 _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
                         help="Folder of toolsrv lab samples.")  # fmt: skip

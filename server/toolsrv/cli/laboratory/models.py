@@ -17,7 +17,7 @@ import click
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import show_queries, show_tasks
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import GivenPath, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -51,7 +51,7 @@ Cells = dict["Cell", "SolveOptions"]
 @click.option("--aids", multiple=True, metavar="NAME+NAME,…",
               help="Sets of aids to compare: names with + between, none, or default: those that "
               "the options have. [default: default]")  # fmt: skip
-@click.option("--tasks", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
+@click.option("--tasks", "path", type=GivenPath(), required=True, metavar="FILE",
               help="JSON lines: tasks over the catalog that ships (id, kind, task, calls), or "
               "queries over imported ones (query_id, query, relevant).")  # fmt: skip
 @click.option("--other-words", is_flag=True,
@@ -64,7 +64,7 @@ Cells = dict["Cell", "SolveOptions"]
 @evaluation.solving_options
 @click.option("--keep-going", is_flag=True,
               help="Count a solve that a fault of the engine ended as failed, and go on.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+@click.option("--out", type=GivenPath(), metavar="DIR",
               help="Keep results, report and plot here; the same command goes on there.")  # fmt: skip
 @scale_options
 @json_option

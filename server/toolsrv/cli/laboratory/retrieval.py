@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from toolsrv.cli.laboratory.evaluation import out_folder, share_text
-from toolsrv.cli.options import FiniteRange, example, json_option
+from toolsrv.cli.options import FiniteRange, GivenPath, example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _IN = click.Path(exists=True, path_type=Path)
-_OUT = click.Path(path_type=Path)
+_OUT = GivenPath()
 _EVERY_STEPS = 20
 _STEPS = 800
 

@@ -17,7 +17,7 @@ import click
 
 from toolsrv.cli import error_handler
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import GivenPath, example, json_option
 from toolsrv.cli.output import Bar, emit_json, note, table
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import UsageError
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(1), default=10_000, show_default=True,
               help="Inputs of each target, in whole batches of 500.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the inputs.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("fuzz"), show_default=True,
+@click.option("--out", type=GivenPath(), default=Path("fuzz"), show_default=True,
               help="Folder for what was tried and what failed.")  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="Show the targets and end.")
-@click.option("--replay", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--replay", type=GivenPath(), metavar="FILE",
               help="Try one failed input again and end.")  # fmt: skip
 @json_option
 @click.pass_context

@@ -13,7 +13,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
-from toolsrv.cli.options import example, json_option, model_option
+from toolsrv.cli.options import GivenPath, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -29,7 +29,7 @@ DEFAULT = ("dfsdt", "react", "cot")
 
 
 @click.command(epilog=example("toolsrv lab eval solve --tasks tasks.jsonl --out verdicts.jsonl"))
-@click.option("--tasks", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
+@click.option("--tasks", "path", type=GivenPath(), required=True, metavar="FILE",
               help="JSON lines: id, kind (single, two, three, none), task, calls.")  # fmt: skip
 @click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True,
               help="May be given several times. [default: dfsdt, react, cot]")  # fmt: skip
@@ -42,7 +42,7 @@ DEFAULT = ("dfsdt", "react", "cot")
               help="Any other option of a solve: --set verify=true --set limits.seconds=60.")  # fmt: skip
 @evaluation.solving_options
 @click.option("--limit", type=click.IntRange(1), help="Only so many tasks, evenly picked.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--out", type=GivenPath(), metavar="FILE",
               help="Keep each verdict here (JSON lines); run it again and it goes on.")  # fmt: skip
 @scale_options
 @json_option

@@ -23,6 +23,7 @@ from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.scale import Scale, scale_options, solve_cells
 from toolsrv.cli.laboratory.tooleval import judge_options, open_judge, read_ids
 from toolsrv.cli.options import (
+    GivenPath,
     adapter_option,
     example,
     faithful_options,
@@ -54,12 +55,12 @@ _START_S, _STEP_S = 30.0, 0.01
     )
 )
 @click.option("--queries", "files", multiple=True, required=True, metavar="FILE",
-              type=click.Path(path_type=Path),
+              type=GivenPath(),
               help="Solvable queries: StableToolBench's <subset>.json, or JSON lines. May be given "
               "several times.")  # fmt: skip
-@click.option("--ids", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--ids", type=GivenPath(), metavar="FILE",
               help="Only queries with these ids: a JSON object by id, or a list.")  # fmt: skip
-@click.option("--cache", type=click.Path(path_type=Path), metavar="PATH",
+@click.option("--cache", type=GivenPath(), metavar="PATH",
               help="StableToolBench's cache: its folder or its zip archive. "
               "[default: the recordings of the data folder]")  # fmt: skip
 @click.option("--misses", type=click.Choice(["schema", "error"]), default="schema",

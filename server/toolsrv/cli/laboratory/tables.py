@@ -19,7 +19,7 @@ from toolsrv.cli.laboratory import tables_solves as solves
 from toolsrv.cli.laboratory.scale import scale_options
 from toolsrv.cli.laboratory.tables_runs import WORLDS, Request
 from toolsrv.cli.laboratory.tooleval import judge_options
-from toolsrv.cli.options import adapter_option, example, faithful_options, profile_option
+from toolsrv.cli.options import GivenPath, adapter_option, example, faithful_options, profile_option
 from toolsrv.cli.output import Bar, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NUMBERS = ("1", "2", "3", "4", "5", "6", "lora")
 MARKDOWN, DOCUMENT = "tables.md", "tables.json"
 _MARKS = {"2": "their retriever", "3": "ChatGPT, DFSDT", "4": "ToolLLaMA, DFSDT"}
-_PATH = click.Path(path_type=Path)
+_PATH = GivenPath()
 
 
 @click.command(

@@ -14,7 +14,7 @@ import click
 
 from toolsrv.cli.laboratory import evaluation
 from toolsrv.cli.laboratory.evaluation import share_text
-from toolsrv.cli.options import engine_model_option, example, json_option, threads_option
+from toolsrv.cli.options import GivenPath, engine_model_option, example, json_option, threads_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, UsageError
@@ -43,7 +43,7 @@ _OPTIONS = (
                  help="rules, which needs no model, or a chat model: a GGUF file, its name on the "
                  "list, addresses of OpenAI-compatible servers, scripted:FILE."),
     engine_model_option,
-    click.option("--evaluator", type=click.Path(path_type=Path), metavar="DIR",
+    click.option("--evaluator", type=GivenPath(), metavar="DIR",
                  help="An evaluator folder of your copy of ToolBench, whose prompts the judge gets. "
                  "[default: our own wording]"),
     click.option("--reasons", is_flag=True, help="Let the judge write a reason before a verdict."),
@@ -51,7 +51,7 @@ _OPTIONS = (
                  help="Questions asked at the same time."),
     click.option("--seed", type=int, help="Seed of votes and coins."),
     threads_option,
-    click.option("--out", type=click.Path(path_type=Path), metavar="DIR",
+    click.option("--out", type=GivenPath(), metavar="DIR",
                  help="Keep votes and results here; the same command goes on there."),
     json_option,
 )  # fmt: skip
@@ -67,10 +67,10 @@ def judge_options(command: F) -> F:
 @click.command(
     epilog=example("toolsrv lab eval pass-rate answers/G1_instruction --judge model.gguf --out DIR")
 )
-@click.argument("answers", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("answers", nargs=-1, required=True, type=GivenPath())
 @click.option("--times", type=click.IntRange(1, 99), default=4, show_default=True,
               help="Evaluations of each answer; most of them decide.")  # fmt: skip
-@click.option("--ids", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--ids", type=GivenPath(), metavar="FILE",
               help="Only queries with these ids: a JSON object by id, or a list.")  # fmt: skip
 @click.option("--sopr", is_flag=True,
               help="StableToolBench's solvable pass rate: every task is solvable, and an unsure "
@@ -142,13 +142,13 @@ def eval_pass_rate(
 @click.command(
     epilog=example("toolsrv lab eval win-rate chatgpt/ ours/ --judge http://host:8000/v1 --out DIR")
 )
-@click.argument("reference", type=click.Path(path_type=Path))
-@click.argument("candidate", type=click.Path(path_type=Path))
+@click.argument("reference", type=GivenPath())
+@click.argument("candidate", type=GivenPath())
 @click.option("--times", type=click.IntRange(1, 99), default=4, show_default=True,
               help="Evaluations of each answer, for the pass labels.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1, 99), default=2, show_default=True,
               help="Comparisons of each pair.")  # fmt: skip
-@click.option("--ids", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--ids", type=GivenPath(), metavar="FILE",
               help="Only queries with these ids: a JSON object by id, or a list.")  # fmt: skip
 @click.option("--sowr", is_flag=True,
               help="StableToolBench's solvable win rate: the answers' status decides, else the "
@@ -235,7 +235,7 @@ def eval_win_rate(
 
 
 @click.command(epilog=example("toolsrv lab eval agreement shipped --judge model.gguf --limit 50"))
-@click.argument("labels", type=click.Path(path_type=Path))
+@click.argument("labels", type=GivenPath())
 @click.option("--times", type=click.IntRange(1, 99), default=4, show_default=True,
               help="Evaluations of each answer; most of them decide.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(1, 99), default=2, show_default=True,

@@ -326,7 +326,7 @@ def _options(given: dict[str, Any]) -> FineTuning:
     return options.model_copy(update=given)
 
 
-_OUT = click.Path(path_type=Path)
+_OUT = GivenPath()
 
 
 @click.command(epilog=example("toolsrv lab episodes --rows 20 --vocabulary 2048 --out rows"))
