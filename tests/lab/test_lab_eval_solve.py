@@ -22,8 +22,15 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.evaluation.cells import Cell, CellLog
 from toolsrv_lab.evaluation.first_calls import ChoiceRequest, by_set, choose, first_call, usable
 from toolsrv_lab.evaluation.result_log import ResultLog
-from toolsrv_lab.evaluation.statistics import mean, mean_difference, share, share_difference
+from toolsrv_lab.evaluation.statistics import (
+    mean,
+    mean_difference,
+    mean_in_unit,
+    share,
+    share_difference,
+)
 from toolsrv_lab.evaluation.strategies import by_kind, compare
+from toolsrv_lab.retrieval.evaluation import estimate
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, solve_one
 from toolsrv_registry.api import Api
@@ -122,6 +129,20 @@ def test_a_mean_lies_in_its_interval(values: list[float]) -> None:
     slack = 1e-3 * max(values) + 1e-9
     assert found.low - slack <= found.mean <= found.high + slack
     assert found == mean(values)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_equal_values_in_the_unit_interval_are_no_certainty(value: float) -> None:
+    few, many = mean_in_unit([value] * 3), mean_in_unit([value] * 300)
+    widths = []
+    for one in (few, many):
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low <= value <= one.high
+        widths.append(one.high - one.low)
+    assert widths[0] > 0.5 > 10 * widths[1] / 3
+    assert mean_in_unit([0.0, 1.0, 1.0]) == mean([0.0, 1.0, 1.0])
+    assert estimate([value] * 3).low < 100 * value + 1e-9 < estimate([value] * 3).high + 1e-8
 
 
 def test_nothing_has_no_figures_and_one_value_no_interval() -> None:

@@ -79,10 +79,11 @@ def share(part: float, whole: float) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
+def wilson(successes: float, trials: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share (Wilson 1927), both ends in [0, 1].
 
-    No trials tell nothing: (0.0, 1.0).
+    ``successes`` may be a sum of values in [0, 1], which spread no wider than successes and failures
+    of the same mean. No trials tell nothing: (0.0, 1.0).
     """
     if not trials:
         return 0.0, 1.0

@@ -126,6 +126,18 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(mean=significant(value), low=low, high=high, p95=top)
 
 
+def mean_in_unit(values: Sequence[float]) -> Mean:
+    """Return the mean of values in [0, 1]; of one value, or of equal ones, with Wilson's interval.
+
+    A bootstrap of equal values takes them for certain, however few they are.
+    """
+    found = mean(values)
+    if found.mean is None or found.low not in (None, found.high):
+        return found
+    low, high = wilson(sum(values), len(values))
+    return found.model_copy(update={"low": round(low, _DIGITS), "high": round(high, _DIGITS)})
+
+
 def mean_difference(pairs: Sequence[tuple[float, float]]) -> Difference:
     """Return how far the first values of pairs lie above the second, on average."""
     if not pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolsrv_lab.evaluation.statistics import Share, mean, share
+from toolsrv_lab.evaluation.statistics import Share, mean_in_unit, share
 from toolsrv_lab.paper_tables import published
 from toolsrv_lab.paper_tables.subsets import SUBSETS, TYPES, ordered, type_of
 from toolsrv_lab.paper_tables.table import (
@@ -52,7 +52,7 @@ def passed(row: Judged, subsets: Sequence[str], made: Provenance) -> Value | Non
 def won(row: Judged, subsets: Sequence[str], made: Provenance) -> Value | None:
     """Return the win rate with half of the ties."""
     scores = [_SCORES[one] for one in _preferences(row, subsets)]
-    return mean_value(mean(scores), len(scores), made, scale=100)
+    return mean_value(mean_in_unit(scores), len(scores), made, scale=100)
 
 
 def wins(row: Judged, subsets: Sequence[str], made: Provenance) -> Value | None:

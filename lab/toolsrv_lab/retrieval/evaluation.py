@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.bench.report import wilson
 from toolsrv_lab.evaluation.statistics import Share, share
 from toolsrv_lab.given_apis import GivenApi
 from toolsrv_lab.retrieval.queries import Query
@@ -64,13 +65,18 @@ def recall(ranking: Ranking, relevant: Collection[str], k: int) -> float:
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Return the mean of per-query values with its bootstrap interval (1,000 resamples)."""
+    """Return the mean of per-query values in [0, 1] with its bootstrap interval (1,000 resamples).
+
+    Of equal values, which a bootstrap takes for certain, the interval is Wilson's.
+    """
     array = np.asarray(values, np.float64)
     if not len(array):
         return Estimate(mean=math.nan, low=math.nan, high=math.nan)
     rng = np.random.default_rng(seed)
     means = rng.choice(array, (_SAMPLES, len(array))).mean(axis=1)
     low, high = np.percentile(means, (2.5, 97.5))
+    if low == high:
+        low, high = wilson(float(array.sum()), len(array))
     return Estimate(
         mean=round(100 * float(array.mean()), 2),
         low=round(100 * float(low), 2),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
+from toolsrv_lab.evaluation.statistics import Mean, Share, mean_in_unit, share
 from toolsrv_lab.tooleval.answer_sets import Judged, ToolStep, parse_judged
 from toolsrv_lab.tooleval.judge import Judge
 from toolsrv_lab.tooleval.pass_rate import Label, in_parallel, label
@@ -404,7 +404,7 @@ def _agreement(
 
 
 def _single(votes: Sequence[Sequence[bool]]) -> Mean:
-    return mean([sum(one) / len(one) for one in votes if one])
+    return mean_in_unit([sum(one) / len(one) for one in votes if one])
 
 
 def _variance(votes: Sequence[Sequence[bool]]) -> float | None:
