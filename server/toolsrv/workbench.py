@@ -128,7 +128,7 @@ class Workbench:
         if isinstance(engine, ChatModel):
             raise UsageError(
                 f"this needs a model of this machine, and {engine.name} is none",
-                hint="name a GGUF file with --model, or leave it out for the one that ships",
+                hint="name a GGUF file, or one that ships: nano, small",
             )
         return engine, profile
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.model_server import GIVE_UP, ModelServer
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
@@ -267,13 +268,14 @@ def test_only_one_run_writes_a_file(tmp_path: Path) -> None:
 # The command
 
 
+@pytest.mark.parametrize("model", [str(SHIPPED_MODEL), "nano"], ids=["file", "name"])
 def test_the_command_runs_the_model_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
     out = tmp_path / "out.jsonl"
-    words = ["lab", "instructions", "--engine", str(SHIPPED_MODEL), "--tasks", "1", "--kind",
-             "tool", "--out", str(out), "--json"]  # fmt: skip
+    words = ["lab", "instructions", "--engine", model, "--tasks", "1", "--kind", "tool",
+             "--out", str(out), "--json"]  # fmt: skip
     done = CliRunner().invoke(cli, [*words, "--calls", "1"])
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
@@ -281,6 +283,18 @@ def test_the_command_runs_the_model_and_goes_on(
     assert document["instructions"] + sum(document["left_out"].values()) == 1
     again = CliRunner().invoke(cli, [*words, "--calls", "1"])
     assert json.loads(again.stdout) == document
+
+
+def test_a_model_at_a_server_cannot_be_held_to_the_grammar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    with ModelServer([GIVE_UP]) as server:
+        words = ["--engine", server.url, "--out", str(tmp_path / "out.jsonl")]
+        done = CliRunner().invoke(cli, ["lab", "instructions", *words])
+    assert done.exit_code == 2
+    assert "needs a model of this machine" in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 def test_options_of_a_model_want_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

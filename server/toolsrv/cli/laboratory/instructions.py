@@ -60,8 +60,9 @@ _NAME = 18  # characters of a file's name in the table
     is_flag=True,
     help="The requests that were written whole, for several APIs at once.",
 )
-@click.option("--engine", type=_IN, metavar="GGUF",
-              help="Let this model write, prompted as in the paper; goes on after a stop.")  # fmt: skip
+@click.option("--engine", metavar="MODEL",
+              help="Let this model write, prompted as in the paper: a GGUF file, its name on the "
+              "list, or scripted:FILE. Goes on after a stop.")  # fmt: skip
 @click.option("--calls", type=click.IntRange(1), help="With --engine: at most so many prompts.")
 @click.option("--tasks", type=click.IntRange(1, 20),
               help=f"With --engine: tasks asked for in one prompt. [default: {_TASKS}]")  # fmt: skip
@@ -82,7 +83,7 @@ def instructions(
     held_out: bool,
     written: bool,
     whole: bool,
-    engine: Path | None,
+    engine: str | None,
     calls: int | None,
     tasks: int | None,
     temperature: float | None,
@@ -95,7 +96,7 @@ def instructions(
     With --engine a model writes them, from the documents of sampled APIs and three examples.
     """
     chosen = _Chosen(catalog, hold_out, held_out, written)
-    bench = session.workbench()
+    bench = session.workbench(model=engine, threads=threads) if engine else session.workbench()
     apis = chosen.apis(bench)
     name = "held out" if held_out else "instructions"
     told: dict[str, Any]
@@ -121,8 +122,8 @@ def instructions(
             seed=seed,
             name=name,
         )
-        scale.check(bench.settings.model_copy(update={"model": engine}))
-        told = _asked(bench, scale, chosen, apis, out, engine.absolute(), threads, options)
+        scale.check(bench.settings)
+        told = _asked(bench, scale, chosen, apis, out, options)
     elif any(one is not None for one in (calls, tasks, temperature, scale.workers, scale.address)):
         raise UsageError(
             "--calls, --tasks, --temperature, --workers and --ray are of a model that writes",
@@ -186,15 +187,12 @@ def _asked(
     chosen: _Chosen,
     apis: Sequence[Api],
     out: Path,
-    model: Path,
-    threads: int | None,
     options: Options,
 ) -> dict[str, Any]:
     from toolsrv_lab.instructions.engine_writer import CODEC, write_with_engine
-    from toolsrv_runtime.gguf_models import load_engine
 
-    engine, profile = load_engine(model, threads=threads)
-    backend = partial(_backend, chosen, _digest(apis), model, threads, options)
+    engine, profile = bench.engine()
+    backend = partial(_backend, chosen, _digest(apis), options)
     pool = scale.pool(bench, backend, CODEC) if scale.address is not None else None
     try:
         with Bar("asking", "prompts") as bar, interruptible():
@@ -215,14 +213,11 @@ def _asked(
 def _backend(
     chosen: _Chosen,
     digest: str,
-    model: Path,
-    threads: int | None,
     options: Options,
     bench: Workbench,
 ) -> Backend[int, WriterReply]:
     """Return what asks the model in an actor of a cluster."""
     from toolsrv_lab.instructions.engine_writer import writer_backend
-    from toolsrv_runtime.gguf_models import load_engine
 
     apis = chosen.apis(bench)
     if _digest(apis) != digest:
@@ -230,7 +225,7 @@ def _backend(
             f"a worker of the cluster has other catalogs in {bench.settings.data_dir}",
             hint="let every node read the same data folder",
         )
-    engine, profile = load_engine(model, threads=threads)
+    engine, profile = bench.engine()
     return writer_backend(apis, engine, options, profile.chat_template)
 
 
