@@ -310,10 +310,12 @@ class _RayRun(Generic[T, R]):
             ) from error
 
     def _lose_before(self, error: Exception) -> None:
-        """Count an actor that was lost before it began, one after the other while none works."""
+        """Count an actor that was lost before it began while none works."""
         self._pool.on_lost()
+        if self._live:
+            return  # where others work, a node that cannot start one is no end
         self._lost_before += 1
-        if self._lost_before >= MOST_LOST and not self._live:
+        if self._lost_before >= MOST_LOST:
             raise DataError(
                 f"{MOST_LOST} workers of the cluster were lost before they began: "
                 f"{_one_line(error, last=True)}",

@@ -154,15 +154,15 @@ def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256
 class WebFolder:
     """Reads the other files of a document on the web: those below its own folder there.
 
-    A document that was moved has two folders, that of its address and that of ``place``, where the
-    address led to. What is in none of them is asked for once. A server that fails is asked no more,
+    A document that was moved has two folders, that of ``place``, where its address led to, and that
+    of the address. What is in none of them is asked for once. A server that fails is asked no more,
     and as what was read is then only a part, the end of the context raises why.
     """
 
     def __init__(self, url: str, addresses: AddressResolver, *, place: str = "") -> None:
         from toolsrv_runtime.hub.download import WebReader
 
-        self._folders = list(dict.fromkeys(urljoin(one, ".") for one in (url, place or url)))
+        self._folders = list(dict.fromkeys(urljoin(one, ".") for one in (place or url, url)))
         self._reader = WebReader(addresses)
         self._missing: set[PurePosixPath] = set()
         self._read = 0

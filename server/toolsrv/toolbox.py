@@ -8,7 +8,9 @@ models; a failed call is a result, not an exception. Errors are those of ``Tools
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -461,6 +463,15 @@ def _in_event_loop() -> bool:
     return True
 
 
+def _leave_stdin_open() -> None:
+    """Keep ``sys.stdin`` from being closed when the process ends.
+
+    A question that nobody answered may wait for a line still. Its thread holds the lock of
+    ``sys.stdin`` then, and an interpreter that cannot have that lock at its end aborts.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(sys.stdin))
+
+
 def _in_thread_of_its_own(
     ask: Callable[[T], R] | None,
 ) -> Callable[[T], Coroutine[Any, Any, R]] | None:
@@ -469,6 +480,10 @@ def _in_thread_of_its_own(
         return None
 
     async def asked(wanted: T) -> R:
-        return await in_thread(lambda: ask(wanted), name="toolsrv-question")
+        try:
+            return await in_thread(lambda: ask(wanted), name="toolsrv-question")
+        except asyncio.CancelledError:
+            _leave_stdin_open()
+            raise
 
     return asked

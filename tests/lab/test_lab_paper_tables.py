@@ -163,10 +163,10 @@ class Counting(HashingEncoder):
 
 def encoded(encoder: Counting, texts: Sequence[str], path: Path) -> Vectors:
     parts = Parts.of(texts)
-    with ResultLog(path, {"texts": parts.digest()}) as log:
+    with ResultLog(path, {}) as log:
         kept = CellLog(log, Encoded)
-        cells = {cell_of(encoder): None}
-        pool = LocalPool(cell_backend(encoding(encoder), parts.texts, cells), 1)
+        cells = {cell_of(parts, encoder): None}
+        pool = LocalPool(cell_backend(encoding(encoder, encoder.digest), parts.texts, cells), 1)
         asyncio.run(run_on_pool(parts.texts, cells, kept, pool))
         return vectors_of(parts, encoder, kept)
 
@@ -182,8 +182,11 @@ def test_encoding_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.M
     assert rest.left == 1
     assert vectors == pytest.approx(HashingEncoder().encode(texts), abs=1e-7)
     assert int(cosines(vectors, HashingEncoder())("moon rises").argmax()) == 2
-    with pytest.raises(DataError, match="other settings: texts"):
-        encoded(Counting(9), ["moon", *texts[1:]], kept)
+    other = Counting(5)
+    encoded(other, ["moon", *texts[1:]], kept)
+    assert other.left == 0, "vectors of other texts are not taken"
+    with pytest.raises(DataError, match="another one than the command's"):
+        encoding(HashingEncoder(), "of a node")
 
 
 def test_vectors_that_are_cut_are_not_taken_for_whole_ones(tmp_path: Path) -> None:
@@ -191,7 +194,7 @@ def test_vectors_that_are_cut_are_not_taken_for_whole_ones(tmp_path: Path) -> No
     with ResultLog(tmp_path / "vectors.jsonl", {}) as log:
         kept = CellLog(log, Encoded)
         for damaged in ("", "AAAA", "no vectors"):
-            kept.add(cell_of(encoder), "0", Encoded(vectors=damaged))
+            kept.add(cell_of(parts, encoder), "0", Encoded(vectors=damaged))
             with pytest.raises(DataError, match="part 0"):
                 vectors_of(parts, encoder, kept)
 

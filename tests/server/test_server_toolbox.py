@@ -440,7 +440,8 @@ def test_ctrl_c_stops_the_work_and_closes_the_toolbox(host: Any, work: str) -> N
         assert process.stderr is not None
         assert process.stdout.readline() == "now\n", process.stderr.read()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=40)
+        process.wait(timeout=40)  # with its stdin open, at which a question may wait
+        out, err = process.communicate()
     last = out.splitlines()[-1]
     assert (process.returncode, last, err) == (0, "interrupted ['MainThread']", "")
     assert host.written == []

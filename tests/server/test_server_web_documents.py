@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import io
 import json
+import tarfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from click.testing import Result
 
 from toolsrv import downloads
+from toolsrv_runtime.hub import download
 
 Run = Callable[..., Result]
 SIZE = {"name": "size", "in": "query", "schema": {"$ref": "../schemas/size.yaml"}}
@@ -42,13 +48,13 @@ FILES = {
 class Web:
     """A web server on loopback; ``files`` are its texts or statuses by path.
 
-    ``moved`` leads paths to others; ``compressed`` are sent with gzip, whatever is asked for.
+    ``moved`` leads paths to others; ``encoded`` are sent in an encoding, whatever is asked for.
     """
 
     def __init__(self) -> None:
         self.files: dict[str, str | int] = dict(FILES)
         self.moved: dict[str, str] = {}
-        self.compressed: set[str] = set()
+        self.encoded: dict[str, tuple[str, bytes]] = {}
         self.asked: list[str] = []
         web = self
 
@@ -66,9 +72,9 @@ class Web:
                     return
                 body = found.encode()
                 self.send_response(200)
-                if self.path in web.compressed:
-                    body = gzip.compress(body)
-                    self.send_header("Content-Encoding", "gzip")
+                if self.path in web.encoded:
+                    encoding, body = web.encoded[self.path]
+                    self.send_header("Content-Encoding", encoding)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -139,13 +145,64 @@ def test_the_files_of_a_document_that_was_moved_lie_beside_either_address(
     assert described(run, "stock")["parameters"][0]["allowed"] == ["small", "large"]
 
 
-def test_a_document_that_is_compressed_on_its_way_arrives_as_it_was(run: Run, web: Web) -> None:
-    web.compressed = set(FILES)
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
+def test_a_document_that_is_compressed_on_its_way_arrives_as_it_was(
+    run: Run, web: Web, request: pytest.FixtureRequest, compress: Callable[[bytes], bytes]
+) -> None:
+    encoding = request.node.callspec.id
+    web.encoded = {name: (encoding, compress(text.encode())) for name, text in FILES.items()}
     done = imported(run, web)
     assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)
     assert (len(report["added"]), report["refused"]) == (2, [])
     assert described(run, "stock")["parameters"][0]["allowed"] == ["small", "large"]
+
+
+BOMB = gzip.compress(bytes(3 << 20))
+
+
+@pytest.mark.parametrize("path", ["/v1/openapi.yaml", "/v1/paths/stock.yaml"])
+@pytest.mark.parametrize(
+    ("encoding", "body", "told"),
+    [
+        ("gzip", BOMB, "more than"),
+        ("gzip, gzip", gzip.compress(BOMB), "compressed as 'gzip, gzip'"),
+        ("br", b"{}", "compressed as 'br'"),
+        ("gzip", b"no gzip", "damaged"),
+        ("gzip", gzip.compress(b"{}" * 99)[:-9], "broke off"),
+    ],
+    ids=["bomb", "twice", "unknown", "damaged", "cut"],
+)
+def test_what_cannot_be_uncompressed_within_its_limit_is_one_line(
+    run: Run, web: Web, monkeypatch: pytest.MonkeyPatch, path: str,
+    encoding: str, body: bytes, told: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(download, "UNSIZED_LIMIT", 1 << 20)
+    monkeypatch.setattr(downloads, "FILE_LIMIT", 1 << 20)
+    web.encoded = {path: (encoding, body)}
+    failed = imported(run, web)
+    assert failed.exit_code == 1
+    assert told in failed.stderr + failed.stdout
+    assert "unexpected" not in failed.stderr
+    assert "shop" not in run("catalog", "list", "--json").stdout
+
+
+def test_an_archive_that_is_called_compressed_stays_one(run: Run, web: Web) -> None:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+        for name, text in FILES.items():
+            about = tarfile.TarInfo(f"shop{unquote(name)}")
+            about.size = len(text.encode())
+            archive.addfile(about, io.BytesIO(text.encode()))
+    web.moved = {"/newest": "/shop.tar.gz"}
+    web.files["/shop.tar.gz"] = "the archive"
+    web.encoded = {"/shop.tar.gz": ("gzip", whole.getvalue())}
+    digest = hashlib.sha256(whole.getvalue()).hexdigest()
+    place = f"http://{web.host}/newest"
+    done = run(
+        "catalog", "pull", place, "--sha256", digest, "--name", "shop", "--no-index", "--json"
+    )
+    assert done.exit_code == 0, done.stderr
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])

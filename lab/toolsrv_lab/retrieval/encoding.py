@@ -51,13 +51,22 @@ class Parts:
         return hashlib.sha256(f"{PART}\0{every}".encode("utf-8", "replace")).hexdigest()
 
 
-def cell_of(encoder: Encoder) -> Cell:
-    """Return the cell that an encoder's vectors are kept by."""
-    return Cell(encoder.name, encoder.digest, "encode")
+def cell_of(parts: Parts, encoder: Encoder) -> Cell:
+    """Return the cell that an encoder's vectors of these texts are kept by."""
+    return Cell(encoder.name, encoder.digest, f"encode {parts.digest()}")
 
 
-def encoding(encoder: Encoder) -> CellSolver[tuple[str, ...], None, Encoded]:
-    """Return what encodes parts; raises as the encoder does."""
+def encoding(encoder: Encoder, digest: str) -> CellSolver[tuple[str, ...], None, Encoded]:
+    """Return what encodes parts; raises as the encoder does.
+
+    Raises:
+        DataError: it is not the encoder of that digest, as another node of a cluster may have.
+    """
+    if encoder.digest != digest:
+        raise DataError(
+            f"the encoder {encoder.name} of this node is another one than the command's",
+            hint="let every node read the same folder, named with its whole path",
+        )
 
     async def encode(item: tuple[tuple[str, ...], None]) -> Encoded:
         vectors = await asyncio.to_thread(encoder.encode, item[0])
@@ -73,8 +82,9 @@ def vectors_of(parts: Parts, encoder: Encoder, log: CellLog[Encoded]) -> Vectors
         DataError: the log lacks some, or holds what is none.
     """
     found = np.zeros((len(parts.order), encoder.dimensions), _FLOAT)
+    cell = cell_of(parts, encoder)
     for name, texts in parts.texts.items():
-        one = log.get(cell_of(encoder), name)
+        one = log.get(cell, name)
         try:
             data = np.frombuffer(base64.b64decode(one.vectors if one else ""), _FLOAT)
             rows = data.reshape(len(texts), encoder.dimensions)

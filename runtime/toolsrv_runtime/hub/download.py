@@ -13,7 +13,8 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable
+import zlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, NoReturn, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -262,7 +263,10 @@ UNSIZED_LIMIT = 128 * 1024 * 1024
 WEB_TIMEOUT_S = 30.0
 """How long a server may say nothing."""
 _PLAIN = {"Accept-Encoding": "identity", "Accept": "*/*"}
-_ARCHIVES = frozenset({".gz", ".tgz", ".bz2", ".xz", ".zip"})
+_ARCHIVES = frozenset({".gz", ".tgz", ".bz2", ".xz", ".zip", ".zst", ".whl"})
+_EITHER_HEADER = 32 + zlib.MAX_WBITS
+"""Makes zlib take the header of gzip and its own."""
+_PIECE = 1 << 20
 _RANGE = re.compile(r"bytes (\d+)-\d+/\d+")
 
 
@@ -290,9 +294,9 @@ def web_file(url: str, addresses: AddressResolver, *, sha256: str | None = None)
         raise UsageError(fault, hint="write it as https://host/file.tar.gz")
     place, headers = asyncio.run(_headers(url, addresses))
     size = headers.get("content-length", "")
-    if not size.isdecimal() or _encoding(headers, url):
+    if not size.isdecimal() or _encoding(headers, url, place):
         raise UnsizedError(
-            f"{url} does not tell how large it is",
+            f"{url} does not tell how large its file is",
             hint="download it yourself and name the file",
         )
     mark = headers.get("etag") or headers.get("last-modified") or size
@@ -338,8 +342,7 @@ def fetch_unsized(url: str, target: Path, addresses: AddressResolver) -> str:
 async def _copy(url: str, sink: IO[bytes], addresses: AddressResolver) -> str:
     async with _client(addresses) as client, client.stream("GET", url) as got:
         _check_response(got, url)
-        encoded = _encoding(got.headers, url)
-        async for piece in got.aiter_bytes() if encoded else got.aiter_raw():
+        async for piece in _pieces(got, url):
             sink.write(piece)
             if sink.tell() > UNSIZED_LIMIT:
                 raise HubError(
@@ -349,14 +352,45 @@ async def _copy(url: str, sink: IO[bytes], addresses: AddressResolver) -> str:
         return str(got.url)
 
 
-def _encoding(headers: httpx.Headers, url: str) -> str:
+def _encoding(headers: httpx.Headers, *urls: str) -> str:
     """Return how a file is compressed on its way although nobody asked; "" where it is not.
 
-    An archive is what it is: some servers call its own compression one for the way.
+    An archive is what it is: some servers call its own compression one for the way. ``urls`` are its
+    address and where that leads to.
     """
     encoding = headers.get("content-encoding", "").strip().lower()
-    archive = PurePosixPath(urlsplit(url).path).suffix.lower() in _ARCHIVES
-    return "" if archive or encoding == "identity" else encoding
+    suffixes = {PurePosixPath(urlsplit(one).path).suffix.lower() for one in urls}
+    return "" if suffixes & _ARCHIVES or encoding == "identity" else encoding
+
+
+async def _pieces(got: httpx.Response, url: str) -> AsyncIterator[bytes]:
+    """Yield a response's file, at most ``_PIECE`` bytes at a time where it was compressed.
+
+    Raises:
+        HubError: it is compressed otherwise than with gzip or zlib, or damaged.
+    """
+    encoding = _encoding(got.headers, url, str(got.url))
+    if not encoding:
+        async for piece in got.aiter_raw():
+            yield piece
+        return
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise HubError(
+            f"{url} is sent compressed as {encoding[:40]!r}",
+            hint="download it yourself and name the file",
+        )
+    inflate = zlib.decompressobj(_EITHER_HEADER)
+    try:
+        async for piece in got.aiter_raw():
+            rest = piece
+            while rest and not inflate.eof:
+                yield inflate.decompress(rest, _PIECE)
+                rest = inflate.unconsumed_tail
+        yield inflate.flush()
+    except zlib.error as error:
+        raise HubError(f"what {url} sends is damaged: {error}", hint="try it again") from error
+    if not inflate.eof:
+        raise HubError(f"{url} broke off", hint="try it again")
 
 
 class WebReader:
@@ -397,7 +431,7 @@ class WebReader:
         content = bytearray()
         async with self._open.stream("GET", url) as got:
             _check_response(got, url)
-            async for piece in got.aiter_bytes():  # some servers compress whatever is asked
+            async for piece in _pieces(got, url):
                 content += piece
                 if len(content) > limit:
                     raise HubError(

@@ -181,21 +181,21 @@ def _encoded(bench: Workbench, request: Request, texts: Sequence[str], source: s
 
     encoder = encoder_named(source)
     parts = encoding.Parts.of(texts)
-    with ResultLog(request.folder / VECTORS, {"texts": parts.digest()}) as log:
+    with ResultLog(request.folder / VECTORS, {}) as log:
         kept = CellLog(log, encoding.Encoded)
         with evaluation.Progress("encoding", len(parts.texts)) as progress:
             solve_cells(
-                bench, request.scale, parts.texts, {encoding.cell_of(encoder): None}, kept,
-                partial(_encoding, source), progress=progress.step,
+                bench, request.scale, parts.texts, {encoding.cell_of(parts, encoder): None}, kept,
+                partial(_encoding, source, encoder.digest), progress=progress.step,
             )  # fmt: skip
         return encoding.vectors_of(parts, encoder, kept)
 
 
-def _encoding(source: str, _bench: Workbench) -> Any:
+def _encoding(source: str, digest: str, _bench: Workbench) -> Any:
     from toolsrv_lab.retrieval.encoding import encoding
     from toolsrv_registry.encoder import encoder_named
 
-    return encoding(encoder_named(source))
+    return encoding(encoder_named(source), digest)
 
 
 # Table 5

@@ -81,9 +81,8 @@ def solves(session: Session, request: Request, numbers: Sequence[str]) -> list[P
         except KeyboardInterrupt:
             note(log.kept())
             raise
-        finally:
-            cells = [cell for one in models for cell in one.cells]
-            _write_answers(request.folder, cells, subsets, kept)
+        cells = [cell for one in models for cell in one.cells]
+        _write_answers(request.folder, cells, subsets, kept)
         compared = bool({"4", "6"}.intersection(numbers))
         reference, rows = _judged(session, request, models, subsets, kept, compared=compared)
     first = rows[reference]
