@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 from click.testing import Result
 from mcp import Client
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink
 
 from toolsrv.calls import files as call_files
+from toolsrv.mcp_server.call_resources import CallFiles
 from toolsrv.mcp_server.server import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.calls.response_body import Attachment
+from toolsrv_runtime.calls.result import CallResult
 
 Run = Callable[..., Result]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
@@ -215,6 +218,29 @@ def test_a_client_gets_bytes_as_a_resource_and_a_model_a_short_line() -> None:
     assert isinstance(link, ResourceLink)
     assert (link.mime_type, link.size) == ("image/png", len(LARGE))
     assert (len(words.content), none) == (1, [])
+
+
+@pytest.mark.parametrize("target", ["", "loop.png", "../secret", "../files", "deeper/a.png"])
+def test_what_lies_elsewhere_or_nowhere_is_not_read(data_dir: Path, target: str) -> None:
+    folder = data_dir / "files"
+    (folder / "deeper").mkdir(parents=True)
+    for place in (data_dir / "secret", folder / "deeper" / "a.png", folder / "kept.png"):
+        place.write_bytes(PNG)
+    file = call_files.saved_file(folder / "kept.png", "image/png", len(PNG))
+    assert call_files.kept_path(data_dir, file) == folder / "kept.png"
+    (folder / "kept.png").unlink()
+    if target:
+        (folder / "loop.png").symlink_to("kept.png")
+        (folder / "kept.png").symlink_to(target)
+    uri = call_files.new_uri()
+    result = CallResult(
+        api_id="a", arguments={}, url="", status=200, response="", error="", source="live",
+        seconds=0.1, kept=(file.model_copy(update={"uri": uri}),),
+    )  # fmt: skip
+    known = CallFiles(data_dir)
+    known.of_call(result)
+    with pytest.raises(ResourceNotFoundError, match="no such file"):
+        known.read(uri)
 
 
 def test_a_recording_gives_the_same_bytes_again(run: Run, tmp_path: Path) -> None:

@@ -188,6 +188,19 @@ def saved_file(path: Path, media: str, size: int) -> KeptFile:
     return KeptFile(name=path.name, media_type=media, bytes=size, path=str(path), uri="")
 
 
+def kept_path(data_dir: Path, file: KeptFile) -> Path | None:
+    """Return where a file lies in the data folder's own folder of files.
+
+    None where it is gone, or where its path or what that links to lies elsewhere.
+    """
+    path = Path(file.path)
+    try:
+        inside = path.is_file() and path.resolve().parent == (data_dir / FOLDER).resolve()
+    except OSError:
+        return None
+    return path if inside else None
+
+
 def new_uri() -> str:
     """Return a resource address that nobody can guess, for a file that MCP clients read."""
     return FILE_URI.format(handle=secrets.token_urlsafe(HANDLE_BYTES))

@@ -19,7 +19,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink
 from pydantic import Field
 
-from toolsrv.calls.files import FILE_URI, FOLDER
+from toolsrv.calls.files import FILE_URI, kept_path
 from toolsrv.plain import plain
 from toolsrv.views.apis import (
     CallView,
@@ -50,7 +50,7 @@ class CallFiles:
     """The files that one server told of."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._folder = data_dir / FOLDER
+        self._data_dir = data_dir
         self._known: OrderedDict[str, KeptFile] = OrderedDict()
 
     def of_call(self, result: CallResult) -> tuple[FileView, ...]:
@@ -90,10 +90,9 @@ class CallFiles:
             raise ResourceNotFoundError(
                 f"the file has {file.bytes:,} bytes, too many for a resource: it is {file.path}"
             )
-        path = Path(file.path)
+        if (path := kept_path(self._data_dir, file)) is None:
+            raise ResourceNotFoundError(_FILE_GONE)
         try:
-            if path.resolve().parent != self._folder.resolve():
-                raise ResourceNotFoundError(_FILE_GONE)
             content = path.read_bytes()
         except OSError:
             raise ResourceNotFoundError(_FILE_GONE) from None

@@ -18,7 +18,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from toolsrv.calls.files import FOLDER
+from toolsrv.calls.files import kept_path
 from toolsrv.plain import plain
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import NotFoundError, UsageError
@@ -171,9 +171,8 @@ def download(data_dir: Path, kept: KeptFile | None) -> Response:
     Raises:
         NotFoundError: it is not kept any more, or is not in the folder of such files.
     """
-    path = None if kept is None else Path(kept.path)
-    folder = (data_dir / FOLDER).resolve()
-    if path is None or not path.is_file() or path.resolve().parent != folder:
+    path = None if kept is None else kept_path(data_dir, kept)
+    if path is None:
         raise NotFoundError("this file is not kept any more", hint="call the API again")
     return FileResponse(
         path,
