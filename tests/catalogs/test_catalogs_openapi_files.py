@@ -12,27 +12,17 @@ import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.openapi_documents import document
 
 from toolsrv_catalogs import yaml_text
 from toolsrv_catalogs.importer import ImportResult, read_catalog
 
 
-def _document(
-    operation: dict[str, Any] | None = None, *, path: str = "/x", **more: Any
-) -> dict[str, Any]:
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "T", "version": "1"},
-        "servers": [{"url": "https://t.example"}],
-        "paths": {path: {"get": operation or {}}},
-    } | more
-
-
 def _lay(root: Path, files: dict[str, Any]) -> Path:
-    for name, document in files.items():
+    for name, content in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document))
+        path.write_text(json.dumps(content))
     return root
 
 
@@ -41,7 +31,7 @@ def _parameters(reading: ImportResult) -> list[str]:
 
 
 def _referring(ref: str) -> dict[str, Any]:
-    return _document({"operationId": "go", "parameters": [{"$ref": ref}]})
+    return document({"operationId": "go", "parameters": [{"$ref": ref}]})
 
 
 def test_references_lead_to_other_files_of_the_folder_and_on_from_there(tmp_path: Path) -> None:
@@ -96,7 +86,7 @@ def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) 
     root = _lay(
         tmp_path,
         {
-            "good.json": _document({"operationId": "good"}),
+            "good.json": document({"operationId": "good"}),
             "swagger.json": {"swagger": "1.2", "paths": {}},
             "old.json": {"openapi": "2.9", "paths": {}},
             "list.json": [1, 2],

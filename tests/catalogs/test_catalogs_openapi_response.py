@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.openapi_documents import document, read
 
 from toolsrv_catalogs.export import export_catalog
-from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.layout import EXAMPLE
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.openapi.response import FIELDS
 from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
 from toolsrv_registry.storage.store import Store
@@ -52,30 +51,19 @@ def success(schema: Any, kind: str = "application/json") -> dict[str, Any]:
     return {"description": "ok", "content": {kind: {"schema": schema}}}
 
 
-def document(responses: Any, **components: Any) -> dict[str, Any]:
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "T", "version": "1"},
-        "servers": [{"url": "https://t.example"}],
-        "paths": {"/x": {"get": {"operationId": "go", "responses": responses}}},
-        "components": {"schemas": SCHEMAS | components},
-    }
+def responding(responses: Any, **components: Any) -> dict[str, Any]:
+    schemas = {"schemas": SCHEMAS | components}
+    return document({"operationId": "go", "responses": responses}, components=schemas)
 
 
-def _none(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-def read(responses: Any, **components: Any) -> tuple[Tool, FileFindings]:
-    found = FileFindings()
-    given = document(responses, **components)
-    tool = read_openapi(given, PurePosixPath("x.yaml"), "Other", load=_none, found=found)
+def tool_of(whole: dict[str, Any]) -> Tool:
+    tool, _ = read(whole)
     assert len(tool.apis) == 1  # whatever its responses are
-    return tool, found
+    return tool
 
 
 def schema_of(responses: Any, **components: Any) -> Any:
-    extras = read(responses, **components)[0].api_extras
+    extras = tool_of(responding(responses, **components)).api_extras
     return extras[0][RESPONSE_SCHEMA] if extras else None
 
 
@@ -85,9 +73,9 @@ def test_the_first_success_that_is_json_is_mirrored() -> None:
     assert schema_of(both) == MIRRORED
     assert schema_of({"2XX": success({"type": "array", "items": ref("Tag")})}) == [{"text": "str"}]
     shared = {"200": {"$ref": "#/components/responses/Tag"}}
-    given = document(shared)
+    given = responding(shared)
     given["components"]["responses"] = {"Tag": success(ref("Tag"))}
-    tool = read_openapi(given, PurePosixPath("x.yaml"), "Other", load=_none)
+    tool = tool_of(given)
     assert tool.api_extras[0][RESPONSE_SCHEMA] == {"text": "str"}
 
 
@@ -124,8 +112,8 @@ def test_where_nothing_is_known_nothing_is_kept(responses: Any) -> None:
     "target", ["#/nowhere", "https://evil.example/x.json", "file:///etc/passwd", "../../x.yaml#/a"]
 )
 def test_a_reference_that_leads_to_nothing_costs_the_schema_only(target: str) -> None:
-    tool, found = read({"200": success({"$ref": target})})
-    assert (tool.api_extras, found.refused) == ((), [])
+    tool, found = read(responding({"200": success({"$ref": target})}))
+    assert (len(tool.apis), tool.api_extras, found.refused) == (1, (), [])
     inner = {"properties": {"a": {"$ref": target}, "b": {"type": "string"}}}
     assert schema_of({"200": success(inner)}) == {"a": True, "b": "str"}
 
@@ -159,7 +147,7 @@ def test_names_that_cannot_be_kept_leave_their_object_open() -> None:
 def test_it_is_stored_exported_and_imported_again(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     path = tmp_path / "in" / "x.json"
-    path.write_text(json.dumps(document({"200": success(ref("Pet"))})), "utf-8")
+    path.write_text(json.dumps(responding({"200": success(ref("Pet"))})), "utf-8")
     first = read_catalog(path).catalog
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(first)
@@ -175,7 +163,7 @@ def test_it_is_stored_exported_and_imported_again(tmp_path: Path) -> None:
 
 def test_an_import_of_before_gets_the_schema_and_waits_for_nobody(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text(json.dumps(document({"200": success(ref("Pet"))})), "utf-8")
+    path.write_text(json.dumps(responding({"200": success(ref("Pet"))})), "utf-8")
     now = read_catalog(path).catalog
     before = now.model_copy(
         update={"tools": tuple(one.model_copy(update={"api_extras": ()}) for one in now.tools)}
@@ -220,9 +208,9 @@ def test_a_long_response_is_told_by_it_and_nothing_unknown_is_lost() -> None:
 )
 def test_an_example_response_is_kept_where_toolbench_has_one(media: dict[str, Any]) -> None:
     responses = {"200": {"description": "ok", "content": {"application/json": media}}}
-    whole = document(responses, Shown={"type": "object", "example": {"id": 1}})
+    whole = responding(responses, Shown={"type": "object", "example": {"id": 1}})
     whole["components"]["examples"] = {"One": {"value": {"id": 1}}}
-    tool = read_openapi(whole, PurePosixPath("x.yaml"), "Other", load=_none)
+    tool = tool_of(whole)
     assert tool.api_extras[0]["keys"] == {EXAMPLE: {"id": 1}}
 
 
@@ -230,5 +218,5 @@ def test_an_example_response_is_kept_where_toolbench_has_one(media: dict[str, An
 def test_an_example_that_is_no_object_or_too_large_is_not_kept(example: Any) -> None:
     content = {"application/json": {"example": example, "schema": ref("Pet")}}
     responses = {"200": {"description": "ok", "content": content}}
-    tool = read_openapi(document(responses), PurePosixPath("x.yaml"), "Other", load=_none)
+    tool = tool_of(responding(responses))
     assert tool.api_extras[0] == {RESPONSE_SCHEMA: MIRRORED}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from tests import openapi_documents
 
-from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_registry.security import needs_unsupported
 
@@ -16,22 +14,9 @@ from toolsrv_registry.security import needs_unsupported
 def read(security: Any, schemes: dict[str, Any], **more: Any) -> tuple[Api, list[str]]:
     """Return the one API of a document and what was noted; ``general`` holds for all."""
     operation = {"operationId": "a", "security": security, "responses": {"200": {}}}
-    document = {
-        "openapi": "3.0.3",
-        "info": {"title": "T", "version": "1"},
-        "servers": [{"url": "https://api.test"}],
-        "components": {"securitySchemes": schemes},
-        "security": more.pop("general", []),
-        "paths": {"/a": {"get": operation}},
-        **more,
-    }
-    found = FileFindings(path="a.json")
-    tool = read_openapi(document, PurePosixPath("a.json"), "C", load=_nothing, found=found)
+    about = {"security": more.pop("general", []), "components": {"securitySchemes": schemes}}
+    tool, found = openapi_documents.read(openapi_documents.document(operation, **about, **more))
     return tool.apis[0], found.notes
-
-
-def _nothing(path: PurePosixPath) -> Any:
-    raise AssertionError(path)
 
 
 def test_client_credentials_keep_their_token_address_and_the_scopes_of_the_operation() -> None:

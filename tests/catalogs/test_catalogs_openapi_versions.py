@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from tests.openapi_documents import read
 
 from toolsrv_catalogs import yaml_text
-from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi import references
-from toolsrv_catalogs.openapi.reader import read_openapi
-from toolsrv_registry.api import Api, Tool
+from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.request import OutgoingRequest, build_request
-
-
-def _nothing(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-def read(document: dict[str, Any]) -> tuple[Tool, FileFindings]:
-    found = FileFindings(path="a")
-    return read_openapi(document, PurePosixPath("a"), "Other", load=_nothing, found=found), found
 
 
 def openapi(paths: dict[str, Any], version: Any = "3.2.0", **more: Any) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests import openapi_documents
 
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.hosts import server_of
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.arguments import bind
@@ -21,17 +21,14 @@ SERVER = "https://api.test/v1"
 
 
 def read(
-    document: dict[str, Any], files: dict[str, Any] | None = None
+    whole: dict[str, Any], files: Mapping[str, Any] = openapi_documents.NO_FILES
 ) -> tuple[list[Api], FileFindings]:
     """Return the APIs of a document, which is OpenAPI 3.1 unless it says otherwise."""
-    given = files or {}
-    if "swagger" in document:
+    if "swagger" in whole:
         head: dict[str, Any] = {"host": "api.test", "basePath": "/v1", "schemes": ["https"]}
     else:
         head = {"openapi": "3.1.0", "servers": [{"url": SERVER}]}
-    found = FileFindings(path="api.json")
-    path, whole = PurePosixPath("api.json"), {**head, **document}
-    tool = read_openapi(whole, path, "Other", load=lambda one: given[str(one)], found=found)
+    tool, found = openapi_documents.read({**head, **whole}, files)
     return list(tool.apis), found
 
 

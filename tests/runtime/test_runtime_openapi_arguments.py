@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from tests import openapi_documents
+from tests.openapi_documents import FORM, JSON, NO_FILES, document, read_api
 
-from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi.reader import read_openapi
-from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import argument_schema, function_object
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.errors import ArgumentError
 
-FORM, JSON = "application/x-www-form-urlencoded", "application/json"
-
-
-def document(operation: dict[str, Any], path: str = "/x", method: str = "get") -> dict[str, Any]:
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "t"},
-        "servers": [{"url": "https://api.test"}],
-        "paths": {path: {method: operation}},
-    }
-
 
 def read(
     operation: dict[str, Any],
     path: str = "/x",
     method: str = "get",
-    found: FileFindings | None = None,
-    files: dict[str, Any] | None = None,
+    files: Mapping[str, Any] = NO_FILES,
 ) -> Api:
-    def load(name: PurePosixPath) -> Any:
-        return (files or {})[name.stem]
-
-    tool = read_openapi(
-        document(operation, path, method), PurePosixPath("a"), "Other", load=load, found=found
-    )
-    return tool.apis[0]
+    return read_api(document(operation, path, method), files)
 
 
 def query(schema: dict[str, Any], **more: Any) -> Api:
@@ -268,10 +246,10 @@ def test_every_allowed_value_of_a_long_list_is_taken_and_others_are_not() -> Non
 
 @pytest.mark.parametrize("odd", ["a\u200bb", "x" * 300, "a\r\nb"])
 def test_a_list_of_allowed_values_that_cannot_be_kept_whole_is_not_enforced(odd: str) -> None:
-    found = FileFindings()
     schema = {"type": "string", "enum": ["plain", odd]}
-    api = read({"parameters": [{"name": "v", "in": "query", "schema": schema}]}, found=found)
-    assert args.bind(api, {"v": odd}) == {"v": odd}
+    parameter = {"name": "v", "in": "query", "schema": schema}
+    tool, found = openapi_documents.read(document({"parameters": [parameter]}))
+    assert args.bind(tool.apis[0], {"v": odd}) == {"v": odd}
     assert found.notes
     many = {"type": "string", "enum": [str(number) for number in range(20_000)]}
     assert sent(query(many), "19999") == "v=19999"
@@ -350,38 +328,14 @@ def test_a_schema_beside_a_reference_adds_to_it() -> None:
     beside = {"properties": {"extra": {"type": "string"}}, "required": ["extra"]}
     schema = {"$ref": "parts.yaml#/Base"} | beside
     content = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
-    api = read(content, method="post", files={"parts": parts})
+    api = read(content, method="post", files={"parts.yaml": parts})
     assert {one.name for one in api.required} == {"n", "extra"}
     inner = {"type": "object", "properties": {"v": schema}}
     content = {"requestBody": {"required": True, "content": {JSON: {"schema": inner}}}}
-    api = read(content, method="post", files={"parts": parts})
+    api = read(content, method="post", files={"parts.yaml": parts})
     assert sent(api, {"n": 1, "extra": "e"}) == '{"v":{"n":1,"extra":"e"}}'
     with pytest.raises(ArgumentError, match="lacks n"):
         args.bind(api, {"v": {"extra": "e"}})
-
-
-def test_parameters_beside_the_reference_of_a_path_item_add_to_its_own() -> None:
-    item = {
-        "parameters": [{"name": "id", "in": "path", "schema": {"type": "integer"}}],
-        "get": {"operationId": "one"},
-    }
-    beside = {"parameters": [{"$ref": "#/components/parameters/X"}]}
-    whole = document({}) | {
-        "paths": {"/f/{id}": {"$ref": "item.yaml"} | beside},
-        "components": {"parameters": {"X": {"name": "x", "in": "query", "required": True}}},
-    }
-    tool = read_openapi(
-        whole, PurePosixPath("a"), "Other", load={PurePosixPath("item.yaml"): item}.__getitem__
-    )
-    assert [(one.name, one.type) for one in tool.apis[0].required] == [
-        ("id", "NUMBER"),
-        ("x", "STRING"),
-    ]
-
-
-def test_a_dead_example_costs_nothing() -> None:
-    entry = {"name": "v", "in": "query", "examples": {"a": {"$ref": "#/nowhere"}}}
-    assert read({"parameters": [entry]}).optional[0].example is None
 
 
 # --- one name in several places ---------------------------------------------------------------------
@@ -428,120 +382,3 @@ def test_a_whole_body_beside_a_parameter_called_body_is_another_argument() -> No
     api = read(operation, method="post")
     request = build_request(api, args.bind(api, {"body": [1], "body_2": "full"}))
     assert (request.content, request.url.query) == (b"[1]", b"body=full")
-
-
-# --- operations are whole or refused ----------------------------------------------------------------
-
-GET = {
-    "operationId": "get one",
-    "summary": "Show one",
-    "parameters": [{"name": "v", "in": "query", "required": True, "schema": {"type": "integer"}}],
-    "requestBody": {"$ref": "parts.yaml#/body"},
-}
-BODY = {"content": {JSON: {"schema": {"type": "object", "properties": {"w": {}}}}}}
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [
-        {"$ref": "get.yaml"},
-        {"$ref": "all.yaml#/get"},
-        {"$ref": "chain.yaml"},
-        {"$ref": "get.yaml", "description": "beside"},
-    ],
-)
-def test_an_operation_by_reference_is_whole(operation: dict[str, Any]) -> None:
-    files = {
-        "get": GET,
-        "all": {"get": GET},
-        "chain": {"$ref": "get.yaml"},
-        "parts": {"body": BODY},
-    }
-    api = read(operation, files=files)
-    assert api.id == "Other/t/get_one"
-    assert "Show one" in api.description
-    assert [one.name for one in api.required] == ["v"]
-    assert [(one.name, one.place) for one in api.optional] == [("w", "body")]
-
-
-def test_a_path_item_by_reference_is_whole() -> None:
-    whole = document({}) | {"paths": {"/x": {"$ref": "item.yaml"}}}
-    files = {"item": {"get": {"$ref": "get.yaml"}}, "get": GET, "parts": {"body": BODY}}
-    tool = read_openapi(whole, PurePosixPath("a"), "Other", load=lambda name: files[name.stem])
-    assert [one.name for one in tool.apis[0].required] == ["v"]
-
-
-@pytest.mark.parametrize(
-    ("operation", "reason"),
-    [
-        ({"$ref": "none.yaml"}, "leads to nothing"),
-        ({"$ref": "https://elsewhere.test/get.yaml"}, "lies outside"),
-        ({"$ref": "#/paths/~1x/get"}, "circle"),
-        ({"$ref": "#/info"}, "no operation"),
-        ({"$ref": "item.yaml"}, "no operation"),
-        ({"$ref": 5}, "no operation"),
-        ({"$ref": "#/servers"}, "no object"),
-        ([], "no object"),
-    ],
-)
-def test_an_operation_that_a_reference_does_not_give_is_refused(
-    operation: Any, reason: str
-) -> None:
-    found = FileFindings()
-    tool = read_openapi(
-        document(operation),
-        PurePosixPath("a"),
-        "Other",
-        load={PurePosixPath("item.yaml"): {"parameters": [], "get": {}}}.__getitem__,
-        found=found,
-    )
-    assert tool.apis == ()
-    assert [(one.what, one.name) for one in found.refused] == [("API", "GET /x")]
-    assert reason in found.refused[0].reason
-
-
-# --- kept whole -------------------------------------------------------------------------------------
-
-SCHEMAS = st.recursive(
-    st.sampled_from(
-        [
-            {"type": "string"},
-            {"type": ["integer", "null"]},
-            {"enum": ["a", 1, None]},
-            {"type": "number", "nullable": True},
-            {"const": {"a": [1]}},
-            True,
-            False,
-            {},
-        ]
-    ),
-    lambda inner: st.one_of(
-        inner.map(lambda one: {"type": "array", "items": one}),
-        st.lists(inner, min_size=1, max_size=3).map(
-            lambda many: {"oneOf": many, "unevaluatedProperties": False}
-        ),
-        st.lists(inner, min_size=1, max_size=3).map(
-            lambda many: {"allOf": many, "type": "object", "anyOf": many, "nullable": True}
-        ),
-        st.dictionaries(st.sampled_from("abc"), inner).map(
-            lambda named: {"type": "object", "properties": named, "required": list(named)}
-        ),
-    ),
-    max_leaves=12,
-)
-
-
-@given(SCHEMAS)
-def test_an_export_brings_every_parameter_back_as_it_is(schema: Any) -> None:
-    entries = [
-        {"name": "v", "in": place, "schema": schema, "example": {"a": 1}}
-        for place in ("query", "header")
-    ]
-    tool = read_openapi(
-        document({"parameters": entries}),
-        PurePosixPath("a"),
-        "Other",
-        load=dict[Any, Any]().__getitem__,
-    )
-    back = read_tool(json.loads(json.dumps(tool_document(tool))), "Other")
-    assert back.apis[0].parameters == tool.apis[0].parameters

@@ -5,55 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import time
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from tests.openapi_documents import FORM, JSON, posted, posted_tool, refused, sent
 
 from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
-from toolsrv_registry.api import Api, Tool
+from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.calls.schema_keywords import pattern_matches
 from toolsrv_runtime.errors import ArgumentError
-
-JSON, FORM = "application/json", "application/x-www-form-urlencoded"
-
-
-def no_other_file(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-def read(operation: dict[str, Any], schemas: dict[str, Any] | None = None) -> Tool:
-    document = {
-        "openapi": "3.2.0",
-        "info": {"title": "t"},
-        "servers": [{"url": "https://api.test"}],
-        "paths": {"/x": {"post": {"operationId": "x"} | operation}},
-        "components": {"schemas": schemas or {}},
-    }
-    return read_openapi(document, PurePosixPath("a"), "Other", load=no_other_file)
-
-
-def posted(
-    schema: Any, schemas: dict[str, Any] | None = None, *, media: str = JSON, required: bool = True
-) -> Api:
-    content = {"required": required, "content": {media: {"schema": schema}}}
-    return read({"requestBody": content}, schemas).apis[0]
-
-
-def sent(api: Api, given: dict[str, Any] | str) -> str:
-    arguments = args.parse(given) if isinstance(given, str) else given
-    return build_request(api, args.bind(api, arguments)).content.decode()
-
-
-def refused(api: Api, given: dict[str, Any] | str) -> str:
-    with pytest.raises(ArgumentError) as caught:
-        sent(api, given)
-    return caught.value.message
-
 
 CAT = {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": ["cat"]}}}
 DOG = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "dog"}}}
@@ -216,7 +179,7 @@ def test_variants_of_a_form_are_held_to_numbers_given_as_text() -> None:
 def querystring(required: bool, schema: dict[str, Any]) -> Api:
     content = {FORM: {"schema": schema}}
     entry = {"name": "q", "in": "querystring", "required": required, "content": content}
-    return read({"parameters": [entry]}).apis[0]
+    return posted_tool({"parameters": [entry]}).apis[0]
 
 
 def test_a_query_string_is_held_to_its_schema() -> None:
@@ -273,7 +236,7 @@ def test_a_default_of_an_empty_text_is_sent_for_a_required_argument() -> None:
 
 def test_what_arguments_fulfil_together_survives_an_export() -> None:
     content = {"required": True, "content": {JSON: {"schema": {"oneOf": [CAT, DOG]}}}}
-    tool = read({"requestBody": content})
+    tool = posted_tool({"requestBody": content})
     again = read_tool(tool_document(tool), "Other")
     assert again.apis[0].together == tool.apis[0].together
     assert again.apis[0].parameters == tool.apis[0].parameters

@@ -3,54 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from tests.openapi_documents import JSON, posted, posted_tool, refused, sent
 
 from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
-from toolsrv_registry.api import Api, Tool
-from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.request import build_request
 from toolsrv_runtime.calls.schema_check import schema_fault
 from toolsrv_runtime.calls.schema_keywords import format_fault, is_known_format
-from toolsrv_runtime.errors import ArgumentError
 
-JSON = "application/json"
 CAT = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "cat"}}}
 DOG = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "dog"}}}
-
-
-def no_other_file(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-def read(schema: Any, schemas: dict[str, Any] | None = None) -> Tool:
-    body = {"required": True, "content": {JSON: {"schema": schema}}}
-    document = {
-        "openapi": "3.2.0",
-        "info": {"title": "t"},
-        "servers": [{"url": "https://api.test"}],
-        "paths": {"/x": {"post": {"operationId": "x", "requestBody": body}}},
-        "components": {"schemas": schemas or {}},
-    }
-    return read_openapi(document, PurePosixPath("a"), "Other", load=no_other_file)
-
-
-def posted(schema: Any, schemas: dict[str, Any] | None = None) -> Api:
-    return read(schema, schemas).apis[0]
-
-
-def sent(api: Api, given: dict[str, Any]) -> str:
-    return build_request(api, args.bind(api, given)).content.decode()
-
-
-def refused(api: Api, given: dict[str, Any]) -> str:
-    with pytest.raises(ArgumentError) as caught:
-        sent(api, given)
-    return caught.value.message
 
 
 PAIR = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}
@@ -151,7 +115,8 @@ def test_parts_that_say_otherwise_within_one_object_stay_apart(
     ],
 )  # fmt: skip
 def test_schemas_survive_an_export(schema: dict[str, Any]) -> None:
-    tool = read({"properties": {"v": schema}})
+    content = {JSON: {"schema": {"properties": {"v": schema}}}}
+    tool = posted_tool({"requestBody": {"required": True, "content": content}})
     assert read_tool(tool_document(tool), "Other").apis[0].parameters == tool.apis[0].parameters
 
 

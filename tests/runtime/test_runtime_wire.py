@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from email import message_from_bytes
-from pathlib import PurePosixPath
 from typing import Any
 
 import httpx
 import pytest
+from tests import openapi_documents
 
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import tool_document
-from toolsrv_catalogs.openapi.reader import read_openapi
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls import arguments as args
@@ -33,19 +32,9 @@ from toolsrv_runtime.errors import ArgumentError
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
-def _nothing(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-def read(operation: dict[str, Any], path: str = "/x", found: FileFindings | None = None) -> Api:
+def read(operation: dict[str, Any], path: str = "/x") -> Api:
     """The API of an operation, by way of an export, which must lose nothing of it."""
-    document = {
-        "openapi": "3.1.0",
-        "info": {"title": "t"},
-        "servers": [{"url": "https://api.test"}],
-        "paths": {path: {"post": operation}},
-    }
-    tool = read_openapi(document, PurePosixPath("a"), "Other", load=_nothing, found=found)
+    tool, _ = openapi_documents.read(openapi_documents.document(operation, path, "post"))
     again = read_tool(tool_document(tool), "Other", stem="a", found=FileFindings(path="a"))
     assert again.apis == tool.apis
     return tool.apis[0]
@@ -173,9 +162,9 @@ def test_reserved_signs_stay_where_they_are_allowed(value: str, wanted: str) -> 
 
 
 def test_a_parameter_of_no_placeholder_is_not_sent() -> None:
-    found = FileFindings(path="a")
-    api = read({"parameters": [parameter("path", {"type": "string"})]}, found=found)
-    assert api.parameters == ()
+    operation = {"parameters": [parameter("path", {"type": "string"})]}
+    assert read(operation).parameters == ()
+    _, found = openapi_documents.read(openapi_documents.document(operation))
     assert [(one.name, one.reason) for one in found.refused] == [
         ("v", "stands nowhere in its path")
     ]
