@@ -84,8 +84,6 @@ def test_a_placeholder_without_description_is_a_parameter_all_the_same() -> None
 
 
 LIST = {"type": "array", "items": {"type": "string"}}
-
-
 OBJECT = {"type": "object", "properties": {"min": {"type": "integer"}}}
 
 

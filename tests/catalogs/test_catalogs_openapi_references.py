@@ -112,8 +112,6 @@ GET = {
     "parameters": [{"name": "v", "in": "query", "required": True, "schema": {"type": "integer"}}],
     "requestBody": {"$ref": "parts.yaml#/body"},
 }
-
-
 FILES = {
     "get.yaml": GET,
     "parts.yaml": {

@@ -3,64 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
-import logging
-import ssl
 import tracemalloc
-from collections.abc import Callable
-from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import httpx
 import pytest
-import trustme
+from tests.live_calls import PATIENT, QUICK, api, caller
+from tests.openapi_documents import document, read_api
+from tests.runtime.hosts.hostile import HostileHost, bomb
 
-from toolsrv_catalogs.openapi.reader import read_openapi
-from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_registry.api import Parameter
 from toolsrv_runtime.calls.addresses import AddressResolver
 from toolsrv_runtime.calls.caller import ApiOrigin, Caller, CallResult, Network
 from toolsrv_runtime.calls.exchange import CallLimits
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
 from toolsrv_runtime.calls.transports import Connections
-
-_SPEC = importlib.util.spec_from_file_location(
-    "hostile", Path(__file__).parent / "hosts" / "hostile.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-HostileHost: Any = _MODULE.HostileHost
-
-QUICK = CallLimits(seconds=0.6, connect_s=0.3, read_s=0.4, size=300_000, backoff_s=0.01)
-PATIENT = CallLimits(seconds=8, connect_s=4, read_s=4, size=300_000, retries=2, backoff_s=0.01)
-
-
-async def loopback(name: str, port: int) -> list[str]:
-    del name, port
-    return ["127.0.0.1"]
-
-
-def api(url: str, **more: Any) -> Api:
-    return Api(id="C/t/a", category="C", tool="t t", name="a", url=url, **more)
-
-
-def caller(host: Any, limits: CallLimits = PATIENT, **more: Any) -> Caller:
-    """Return a caller for which ``api.test`` is a host of the person's own, on loopback."""
-    trust = more.pop("trust", None)
-    keys: Callable[[str], str] = more.pop("keys", lambda _: "")
-    failures = more.pop("failures", 50)
-    addresses = AddressResolver(own={f"api.test:{host.port}"}, resolve=loopback)
-    network = Network(
-        transport=Connections(addresses, trust=trust),
-        keys=keys,
-        hosts=HostLimiter(HostLimits(rate=0, failures=failures)),
-        own=addresses.allows_any,
-    )
-    return Caller(transports={}, limits=limits, network=network, **more)
 
 
 def ask(path: str, limits: CallLimits = PATIENT, **more: Any) -> tuple[CallResult, Any]:
@@ -152,7 +112,7 @@ def test_one_byte_a_moment_and_silence_end_in_time(path: str) -> None:
 
 
 def test_a_bomb_never_grows_large_in_memory() -> None:
-    _MODULE.bomb()
+    bomb()
     tracemalloc.start()
     try:
         assert ask("bomb")[0].kind == "too_large"
@@ -206,7 +166,10 @@ def test_only_calls_that_may_be_repeated_are_tried_again() -> None:
 def test_a_host_that_keeps_failing_is_left_alone() -> None:
     async def run() -> None:
         limits = CallLimits(seconds=3, retries=0)
-        async with HostileHost() as host, caller(host, limits, failures=3) as one:
+        async with (
+            HostileHost() as host,
+            caller(host, limits, hosts=HostLimiter(HostLimits(rate=0, failures=3))) as one,
+        ):
             for _ in range(5):
                 got = await one.call(api(host.url("500")), {})
             assert host.seen["500"] == 3
@@ -266,165 +229,6 @@ def test_a_host_that_does_not_exist_is_a_network_error() -> None:
     assert asyncio.run(run()).kind == "network_error"
 
 
-# --- TLS and HTTP/2 -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def server_side(authority: trustme.CA, name: str, *, http2: bool) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(context)
-    context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
-    return context
-
-
-def client_side(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
-
-
-@pytest.mark.parametrize("http2", [False, True])
-def test_tls_is_verified_for_the_name_and_http2_is_taken_where_offered(
-    authority: trustme.CA, http2: bool
-) -> None:
-    async def run() -> None:
-        tls = server_side(authority, "api.test", http2=http2)
-        async with (
-            HostileHost(tls=tls, http2=http2) as host,
-            caller(host, trust=client_side(authority)) as one,
-        ):
-            got = await one.call(api(host.url("fine")), {})
-            assert got.response == {"a": 2 if http2 else 1}, got.error
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "status"),
-    [
-        ("status_299", "ok", 299),
-        ("status_999", "server_error", 999),
-        ("status_2000", "network_error", 0),
-        ("status_0", "network_error", 0),
-        ("status_-5", "network_error", 0),
-        ("status_", "network_error", 0),
-        ("status_abc", "network_error", 0),
-        ("status_" + "9" * 5_000, "network_error", 0),
-        ("broken_frame", "network_error", 0),
-    ],
-)
-def test_whatever_a_host_says_over_http2_is_a_typed_result(
-    authority: trustme.CA, path: str, kind: str, status: int
-) -> None:
-    async def run() -> None:
-        tls = server_side(authority, "api.test", http2=True)
-        async with (
-            HostileHost(tls=tls, http2=True) as host,
-            caller(host, CallLimits(seconds=8), trust=client_side(authority)) as one,
-        ):
-            got = await one.call(api(host.url(path)), {})
-            assert (got.kind, got.status) == (kind, status), got.error
-
-    asyncio.run(run())
-
-
-def test_tls_that_breaks_after_its_handshake_is_a_network_error(authority: trustme.CA) -> None:
-    tls = server_side(authority, "api.test", http2=False)
-
-    async def garble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        read, write = ssl.MemoryBIO(), ssl.MemoryBIO()
-        talk = tls.wrap_bio(read, write, server_side=True)
-        asked = b""
-        while not asked:
-            read.write(await reader.read(65_536))
-            try:
-                talk.do_handshake()
-                asked = talk.read()
-            except ssl.SSLWantReadError:
-                writer.write(write.read())
-        writer.write(write.read() + b"\x17\x03\x03\x00\x20" + b"no record" + bytes(23))
-        await writer.drain()
-        writer.close()
-
-    async def run() -> CallResult:
-        async with await asyncio.start_server(garble, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            addresses = AddressResolver(own={f"api.test:{port}"}, resolve=loopback)
-            network = Network(transport=Connections(addresses, trust=client_side(authority)))
-            async with Caller(transports={}, network=network) as one:
-                return await one.call(api(f"https://api.test:{port}/x"), {})
-
-    assert asyncio.run(run()).kind == "network_error"
-
-
-def test_broken_tls_is_a_network_error(authority: trustme.CA) -> None:
-    async def run(name: str, trust: ssl.SSLContext | None) -> str:
-        tls = server_side(authority, name, http2=False)
-        async with HostileHost(tls=tls) as host, caller(host, PATIENT, trust=trust) as one:
-            got = await one.call(api(host.url("fine")), {})
-            assert not host.heads
-            return got.kind
-
-    assert asyncio.run(run("api.test", None)) == "network_error"
-    assert asyncio.run(run("other.test", client_side(authority))) == "network_error"
-
-    async def no_tls() -> CallResult:
-        async with HostileHost() as host, caller(host, QUICK) as one:
-            return await one.call(api(f"https://api.test:{host.port}/fine"), {})
-
-    assert asyncio.run(no_tls()).kind in {"network_error", "timed_out"}
-
-
-# --- keys -----------------------------------------------------------------------------------------
-
-CANARY = "canary-7f3e/+=9 key"
-
-
-@pytest.mark.parametrize(
-    ("scheme", "sent"),
-    [
-        (SecurityScheme(name="k", kind="apiKey", place="header", key="X-Key"), "X-Key: canary"),
-        (SecurityScheme(name="k", kind="apiKey", place="query", key="key"), "key=canary"),
-        (SecurityScheme(name="k", kind="apiKey", place="cookie", key="sid"), "Cookie: sid=canary"),
-        (SecurityScheme(name="k", kind="http", scheme="bearer"), "Authorization: Bearer canary"),
-        (SecurityScheme(name="k", kind="http", scheme="basic"), "Authorization: Basic Y2FuYXJ5"),
-    ],
-)
-def test_a_key_goes_where_the_scheme_says_and_comes_back_from_nowhere(
-    scheme: SecurityScheme, sent: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-
-    async def run() -> tuple[CallResult, str]:
-        async with HostileHost() as host, caller(host, keys={"api.test": CANARY}.get) as one:
-            got = await one.call(api(host.url("echo"), security=((scheme,),)), {})
-            return got, host.heads[-1].decode()
-
-    got, head = asyncio.run(run())
-    assert sent in head
-    assert got.ok
-    for text in (got.model_dump_json(), repr(got), caplog.text):
-        assert "canary" not in text
-        assert "Y2FuYXJ5" not in text
-
-
-def test_a_key_goes_to_its_own_host_only() -> None:
-    scheme = SecurityScheme(name="k", kind="http", scheme="bearer")
-
-    async def run() -> list[bytes]:
-        async with HostileHost() as host, caller(host, keys={"other.test": CANARY}.get) as one:
-            await one.call(api(host.url("echo"), security=((scheme,),)), {})
-            await one.call(api(host.url("private"), security=((scheme,),)), {})
-            heads: list[bytes] = host.heads
-            return heads
-
-    assert all(b"canary" not in head for head in asyncio.run(run()))
-
-
 JSON_VALUES: list[tuple[str, Any]] = [
     ("object", {"a": [1, {"b": "/ü ;,=&?\n\r\x7f"}], "none": None}),
     ("array", ["x", "y,z", 2.5, True]),
@@ -438,28 +242,16 @@ JSON_VALUES: list[tuple[str, Any]] = [
 def test_a_parameter_of_json_content_arrives_as_json(kind: str, value: Any) -> None:
     places = ("path", "query", "header", "cookie")
     content = {"application/json": {"schema": {"type": kind}}}
-    document = {
-        "openapi": "3.0.3",
-        "info": {"title": "t"},
-        "paths": {
-            "/echo/{path}": {
-                "get": {
-                    "parameters": [
-                        {"name": place, "in": place, "required": True, "content": content}
-                        for place in places
-                    ]
-                }
-            }
-        },
-    }
+    parameters = [
+        {"name": place, "in": place, "required": True, "content": content} for place in places
+    ]
 
     async def run() -> tuple[CallResult, str]:
         async with HostileHost() as host, caller(host) as one:
-            server = {"servers": [{"url": host.url("")}]}
-            tool = read_openapi(document | server, PurePosixPath("a"), "Other", load=_nowhere)
-            return await one.call(tool.apis[0], dict.fromkeys(places, value)), host.heads[
-                -1
-            ].decode()
+            server: dict[str, Any] = {"servers": [{"url": host.url("")}]}
+            target = read_api(document({"parameters": parameters}, "/echo/{path}", **server))
+            got = await one.call(target, dict.fromkeys(places, value))
+            return got, host.heads[-1].decode()
 
     got, head = asyncio.run(run())
     assert got.kind != "bad_arguments"
@@ -475,13 +267,6 @@ def test_a_parameter_of_json_content_arrives_as_json(kind: str, value: Any) -> N
     assert {place: json.loads(text) for place, text in arrived.items()} == dict.fromkeys(
         places, value
     )
-
-
-def _nowhere(path: PurePosixPath) -> Any:
-    raise KeyError(path)
-
-
-# --- the catalog and the person -------------------------------------------------------------------
 
 
 def test_consent_is_for_one_call_only_and_rules_do_not_replace_it_in_a_tainted_run() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.live_calls import caller
+from tests.runtime.hosts.hostile import HostileHost
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import rate_limits
@@ -17,15 +17,6 @@ from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.exchange import CallLimits
 from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
 from toolsrv_runtime.calls.transports import Connections
-
-_SPEC = importlib.util.spec_from_file_location(
-    "hostile", Path(__file__).parent / "hosts" / "hostile.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-HostileHost: Any = _MODULE.HostileHost
 
 NAME = "api.test"
 PATIENT = CallLimits(seconds=20, read_s=20)
@@ -41,17 +32,6 @@ class Clock:
         return self.now
 
 
-async def loopback(name: str, port: int) -> list[str]:
-    del name, port
-    return ["127.0.0.1"]
-
-
-def caller(host: Any, hosts: HostLimiter, limits: CallLimits = PATIENT) -> Caller:
-    addresses = AddressResolver(own={f"{NAME}:{host.port}"}, resolve=loopback)
-    network = Network(transport=Connections(addresses), hosts=hosts, own=addresses.allows_any)
-    return Caller(transports={}, limits=limits, network=network)
-
-
 def api(host: Any, path: str) -> Api:
     return Api(id="C/t/a", category="C", tool="t", name="a", url=host.url(path))
 
@@ -63,7 +43,7 @@ def test_after_a_rest_one_call_tries_and_its_outcome_decides_for_the_others(
     async def run() -> None:
         clock = Clock()
         hosts = HostLimiter(HostLimits(rate=0, failures=2, rest_s=30), clock=clock)
-        async with HostileHost() as host, caller(host, hosts) as one:
+        async with HostileHost() as host, caller(host, PATIENT, hosts=hosts) as one:
             for _ in range(3):
                 await one.call(api(host, "500"), {})
             assert host.seen["500"] == 2
@@ -87,7 +67,7 @@ def test_a_try_that_tells_nothing_leaves_the_next_call_to_try(end: str) -> None:
     async def run() -> None:
         clock = Clock()
         hosts = HostLimiter(HostLimits(rate=0, failures=1, rest_s=30), clock=clock)
-        async with HostileHost() as host, caller(host, hosts) as one:
+        async with HostileHost() as host, caller(host, PATIENT, hosts=hosts) as one:
             await one.call(api(host, "500"), {})
             clock.now += 31
             if end == "given up":
@@ -118,8 +98,8 @@ def test_calls_that_get_no_turn_in_time_say_so_and_are_no_failures_of_the_host()
         hurried = CallLimits(seconds=0.05)
         async with (
             HostileHost() as host,
-            caller(host, hosts) as one,
-            caller(host, hosts, hurried) as other,
+            caller(host, PATIENT, hosts=hosts) as one,
+            caller(host, hurried, hosts=hosts) as other,
         ):
             assert (await one.call(api(host, "fine"), {})).ok
             waited = await asyncio.gather(*(other.call(api(host, "fine"), {}) for _ in range(8)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,6 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests import login_host
+from tests.live_calls import loopback
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_runtime.calls import credentials
@@ -35,15 +36,8 @@ from toolsrv_runtime.calls.result import CallReadiness
 from toolsrv_runtime.calls.transports import Connections
 from toolsrv_runtime.errors import CredentialsError
 
-_SPEC = importlib.util.spec_from_file_location(
-    "login_host", Path(__file__).parents[1] / "login_host.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-CLIENT = f"{_MODULE.CLIENT}:{_MODULE.SECRET}"
-LOGIN = f"{_MODULE.USER}:{_MODULE.PASSWORD}"
+CLIENT = f"{login_host.CLIENT}:{login_host.SECRET}"
+LOGIN = f"{login_host.USER}:{login_host.PASSWORD}"
 LIMITS = CallLimits(seconds=8, connect_s=4, read_s=4)
 
 DIGEST = SecurityScheme(name="dig", kind="http", scheme="digest")
@@ -62,13 +56,8 @@ IN_HOST = SecurityScheme(name="hosted", kind="apiKey", place="header", key="Host
 
 @pytest.fixture
 def host() -> Iterator[Any]:
-    with _MODULE.LoginHost() as one:
+    with login_host.LoginHost() as one:
         yield one
-
-
-async def loopback(name: str, port: int) -> list[str]:
-    del name, port
-    return ["127.0.0.1"]
 
 
 def api(url: str = "https://api.test/x", *groups: tuple[SecurityScheme, ...], **more: Any) -> Api:

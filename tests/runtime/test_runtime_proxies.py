@@ -7,13 +7,14 @@ import importlib.util
 import ssl
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import httpx
 import pytest
 import trustme
+from tests.login_host import LoginHost
+from tests.proxy_server import ProxyServer
+from tests.runtime.hosts.hostile import HostileHost
 
 from toolsrv_registry.api import Api, SecurityScheme
 from toolsrv_runtime.calls.addresses import AddressResolver
@@ -23,20 +24,6 @@ from toolsrv_runtime.calls.rate_limits import HostLimiter, HostLimits
 from toolsrv_runtime.calls.transports import Connections, Proxies
 from toolsrv_runtime.errors import PolicyError
 
-
-def _module(name: str) -> ModuleType:
-    place = Path(__file__).parents[1] / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name.rpartition("/")[2], place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-LoginHost: Any = _module("login_host").LoginHost
-ProxyServer: Any = _module("proxy_server").ProxyServer
-HostileHost: Any = _module("runtime/hosts/hostile").HostileHost
 LIMITS = CallLimits(seconds=8, connect_s=4, read_s=4)
 KEY = "key-of-the-host"
 
