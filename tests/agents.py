@@ -77,6 +77,43 @@ class Judge:
         return Match(5.0, Words((at, at + len(words))), {})
 
 
+@dataclass
+class Hit:
+    """An API that was found."""
+
+    api: Api
+    clause: str = ""
+    score: float = 0.5
+
+
+@dataclass
+class Hits:
+    """What a search found."""
+
+    hits: list[Hit]
+    nothing_fits: bool = False
+    nearest_categories: tuple[str, ...] = ()
+    dead_left_out: int = 0
+    need_consent: tuple[str, ...] = ()
+    language: str = ""
+
+
+class Unmatched:
+    """A retriever without a matcher that finds every API alike."""
+
+    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:
+        """Match nothing."""
+        del asked, apis
+        return []
+
+    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return the same for all."""
+        del text
+        return [0.5] * len(apis)
+
+    similarities = scores
+
+
 BOTH = Judge({"capital_city": "the capital of Peru", "national_currency": "the currency of Chile"})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.switched_solves import IDS, Shelf
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
@@ -41,6 +42,12 @@ def engine(loaded: tuple[Engine, Profile]) -> Engine:
 @pytest.fixture(scope="session")
 def apis() -> dict[str, Api]:
     return {api.id: api for api in load_offline_catalog().apis}
+
+
+@pytest.fixture(scope="module")
+def shelf(apis: dict[str, Api]) -> Shelf:
+    """A retriever of five APIs about countries."""
+    return Shelf([apis[one] for one in IDS])
 
 
 @pytest.fixture(scope="session")

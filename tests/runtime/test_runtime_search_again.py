@@ -11,6 +11,7 @@ from typing import Any, Literal
 import httpx
 import numpy as np
 import pytest
+from tests.agents import Hit, Hits, Unmatched
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
@@ -45,25 +46,8 @@ def api(name: str) -> Api:
 
 
 @dataclass
-class Hit:
-    api: Api
-    clause: str = ""
-    score: float = 0.5
-
-
-@dataclass
-class Hits:
-    hits: list[Hit]
-    nothing_fits: bool = False
-    nearest_categories: tuple[str, ...] = ()
-    dead_left_out: int = 0
-    need_consent: tuple[str, ...] = ()
-    language: str = ""
-
-
-@dataclass
-class Shelf:
-    """A finder that has these APIs, best first, for whatever is asked."""
+class Shelf(Unmatched):
+    """A retriever that has these APIs, best first, for whatever is asked."""
 
     names: str
     clauses: dict[str, str] = field(default_factory=dict)
@@ -73,15 +57,6 @@ class Shelf:
         del category
         self.asked.append((text, limit))
         return Hits([Hit(api(n), self.clauses.get(n, text)) for n in self.names[:limit]])
-
-    def match(self, asked: MatchRequest, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
-        return []
-
-    def scores(self, text: str, apis: Sequence[Api]) -> list[float]:
-        del text
-        return [0.5] * len(apis)
-
-    similarities = scores
 
 
 def call(name: str) -> str:
