@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,11 @@ CAPITAL_API, CURRENCY_API = (
 CAPITAL, CURRENCY = "capital_city_for_country_facts", "national_currency_for_country_facts"
 TALK = "greet"
 """The API of ``agent.itself`` that stands for small talk."""
+
+Calls = list[tuple[str, dict[str, Any]]]
+"""Calls by the end of an API's id, with their arguments."""
+Solved = Callable[[str], Outcome]
+"""What a task comes to with the model that ships."""
 
 
 class Words(Slot):
@@ -205,6 +210,11 @@ def system_of(request: ChatRequest) -> str:
     first = request.messages[0]
     assert isinstance(first, SystemMessage)
     return first.text
+
+
+def calls_made(outcome: Outcome) -> Calls:
+    """Return the functions and arguments of the calls that succeeded, in their order."""
+    return [(one.api_id.rpartition("/")[2], one.arguments) for one in outcome.evidence if one.ok]
 
 
 def solve(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.agents import Solved
 from tests.switched_solves import IDS, Shelf
 
 from toolsrv_catalogs.offline import load_offline_catalog
@@ -120,3 +121,10 @@ def solve(retriever: ApiRetriever) -> Callable[..., Outcome]:
         return asyncio.run(main())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def solved(solve: Callable[..., Outcome], loaded: tuple[Engine, Profile]) -> Solved:
+    """Return a function that solves a task on the offline catalog with the model that ships."""
+    engine, profile = loaded
+    return lambda task: solve(engine, SolveOptions(), profile=profile, task=task)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-
-from toolsrv_runtime.contract.models import Engine
-from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profiles import Profile
-from toolsrv_runtime.solve import SolveOptions
+from tests.agents import Calls, Solved, calls_made
 
 pytestmark = [pytest.mark.nightly, pytest.mark.scored("chains")]
-Calls = list[tuple[str, dict[str, Any]]]
 
 CHAINS: list[tuple[str, Calls]] = [
     (
@@ -326,10 +318,8 @@ TOLD: list[tuple[str, Calls]] = [
 
 @pytest.mark.parametrize(("task", "calls"), [*CHAINS, *TOLD])
 def test_what_is_called_is_what_was_said_or_found_out(
-    solve: Callable[..., Outcome], loaded: tuple[Engine, Profile], task: str, calls: Calls
+    solved: Solved, task: str, calls: Calls
 ) -> None:
-    engine, profile = loaded
-    outcome = solve(engine, SolveOptions(), profile=profile, task=task)
+    outcome = solved(task)
     assert outcome.status == "answered"
-    made = [one for one in outcome.evidence if one.ok]
-    assert [(one.api_id.rpartition("/")[2], one.arguments) for one in made] == calls
+    assert calls_made(outcome) == calls

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
+from tests.agents import Calls, Solved, calls_made
 
-from toolsrv_runtime.contract.models import Engine
-from toolsrv_runtime.outcome import Outcome
-from toolsrv_runtime.profiles import Profile
-from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.values import dates
 
 pytestmark = [pytest.mark.nightly, pytest.mark.scored("everyday")]
-Calls = list[tuple[str, dict[str, Any]]]
 
 TASKS: list[tuple[str, Calls, str]] = [
     (
@@ -92,16 +85,8 @@ TASKS: list[tuple[str, Calls, str]] = [
 
 
 @pytest.mark.parametrize(("task", "calls", "said"), TASKS)
-def test_a_short_question_is_answered(
-    solve: Callable[..., Outcome],
-    loaded: tuple[Engine, Profile],
-    task: str,
-    calls: Calls,
-    said: str,
-) -> None:
-    engine, profile = loaded
-    outcome = solve(engine, SolveOptions(), profile=profile, task=task)
+def test_a_short_question_is_answered(solved: Solved, task: str, calls: Calls, said: str) -> None:
+    outcome = solved(task)
     assert outcome.status == "answered"
-    made = [one for one in outcome.evidence if one.ok]
-    assert [(one.api_id.rpartition("/")[2], one.arguments) for one in made] == calls
+    assert calls_made(outcome) == calls
     assert said in outcome.answer
