@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.agents import CAPITAL
+from tests.toolllama_replies import call
 
 from toolsrv_runtime.agent.state import Budget
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -20,11 +22,6 @@ from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 
 Solve = Callable[..., Outcome]
-CAPITAL = "capital_city_for_country_facts"
-
-
-def call(country: str) -> str:
-    return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
 
 
 def closing(answer: str, missing: list[str]) -> str:

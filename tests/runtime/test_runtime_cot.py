@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from pydantic import ValidationError
+from tests.toolllama_replies import GIVE_UP, answer, call
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -20,18 +20,7 @@ from toolsrv_runtime.toolbench.answer_writer import answer_of, method_of
 
 GREEDY = Profile(name="toolllama-2", format="toolllama", context=8192)
 DRAWN = GREEDY.model_copy(update={"temperature": 0.5, "anew_after_give_up": False})
-CAPITAL = "capital_city_for_country_facts"
-GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
 COT = SolveOptions(strategy="cot")
-
-
-def call(country: str) -> str:
-    return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
-
-
-def answer(text: str) -> str:
-    said = json.dumps({"return_type": "give_answer", "final_answer": text})
-    return f"Thought: done\nAction: Finish\nAction Input: {said}"
 
 
 def solve(

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.agents import CAPITAL
+from tests.toolllama_replies import call
 
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.outcome import Event, Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]
-CAPITAL = "capital_city_for_country_facts"
-
-
-def call(country: str) -> str:
-    return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
 
 
 def said(function: str, arguments: dict[str, Any]) -> str:

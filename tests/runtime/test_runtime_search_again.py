@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.agents import Hit, Hits, Unmatched
+from tests.toolllama_replies import GIVE_UP, TOOLLLAMA, answer
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
@@ -25,12 +26,6 @@ from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 EMPTY = PairedTokens((101,), (0,), (0,), (None,), ((),))
-CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
-GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
-ANSWER = (
-    "Thought: done\nAction: Finish\nAction Input: "
-    '{"return_type": "give_answer", "final_answer": "12"}'
-)
 TASK = "Measure the width of the door, and then convert 30 centimetres to inches"
 
 
@@ -73,7 +68,7 @@ async def world(scope: Any, receive: Any, send: Any) -> None:
 
 
 def solve(
-    finder: Shelf, script: list[str], *, profile: Profile = CHAT, **options: Any
+    finder: Shelf, script: list[str], *, profile: Profile = TOOLLLAMA, **options: Any
 ) -> tuple[Outcome, list[Event], ScriptedEngine]:
     engine, events = ScriptedEngine(script), list[Event]()
 
@@ -90,7 +85,7 @@ def solve(
 
 def test_when_all_candidates_failed_others_are_offered_at_once() -> None:
     outcome, events, engine = solve(
-        Shelf("acbd"), [call("a"), call("c"), call("b"), ANSWER], candidates=2
+        Shelf("acbd"), [call("a"), call("c"), call("b"), answer("12")], candidates=2
     )
     assert outcome.status == "answered"
     assert [search.api_ids for search in outcome.searches] == [
@@ -108,7 +103,7 @@ def test_when_all_candidates_failed_others_are_offered_at_once() -> None:
 
 
 def test_after_a_path_gave_up_the_next_one_has_other_candidates() -> None:
-    outcome, _, engine = solve(Shelf("acb"), [GIVE_UP, call("b"), ANSWER], candidates=2)
+    outcome, _, engine = solve(Shelf("acb"), [GIVE_UP, call("b"), answer("12")], candidates=2)
     assert outcome.status == "answered"
     assert [one.api_id for one in outcome.evidence] == ["C/t/b"]
     assert "b_for_t" in engine.prompts[1]
@@ -117,10 +112,10 @@ def test_after_a_path_gave_up_the_next_one_has_other_candidates() -> None:
 
 
 def test_a_model_that_calls_whatever_it_gets_is_left_to_give_up() -> None:
-    profile = CHAT.model_copy(update={"anew_after_give_up": False})
+    profile = TOOLLLAMA.model_copy(update={"anew_after_give_up": False})
     outcome, _, _ = solve(Shelf("acb"), [GIVE_UP, GIVE_UP], profile=profile, candidates=2)
     assert (outcome.status, len(outcome.searches)) == ("gave_up", 1)
-    script = [call("a"), call("c"), call("b"), ANSWER]
+    script = [call("a"), call("c"), call("b"), answer("12")]
     outcome, _, _ = solve(Shelf("acb"), script, profile=profile, candidates=2)
     assert (outcome.status, len(outcome.searches)) == ("answered", 2)
 
@@ -129,7 +124,7 @@ def test_what_worked_stays_and_only_what_is_left_is_searched_for() -> None:
     first, second = "Measure the width of the door", "convert 30 centimetres to inches"
     shelf = Shelf("bacd", clauses={"b": first, "a": second})
     outcome, _, engine = solve(
-        shelf, [call("b"), call("a"), GIVE_UP, call("d"), ANSWER], candidates=2
+        shelf, [call("b"), call("a"), GIVE_UP, call("d"), answer("12")], candidates=2
     )
     assert outcome.status == "answered"
     assert outcome.searches[1].query == second
@@ -153,7 +148,7 @@ def test_searches_are_few_however_long_the_solve() -> None:
 
 def test_a_solve_that_works_searches_once() -> None:
     shelf = Shelf("bd")
-    outcome, _, _ = solve(shelf, [call("b"), ANSWER], candidates=2)
+    outcome, _, _ = solve(shelf, [call("b"), answer("12")], candidates=2)
     assert len(outcome.searches) == len(shelf.asked) == 1
 
 
@@ -176,7 +171,7 @@ def test_what_fits_best_and_needs_consent_is_noted() -> None:
             found = super().search(text, limit, category=category)
             return Hits(found.hits, need_consent=("C/t/z", "C/t/y"))
 
-    outcome, events, _ = solve(Asking("bd"), [call("b"), ANSWER], candidates=2)
+    outcome, events, _ = solve(Asking("bd"), [call("b"), answer("12")], candidates=2)
     assert outcome.status == "answered"
     (note,) = outcome.notes
     assert note.startswith("C/t/z fits the task best but was left out")
@@ -184,7 +179,7 @@ def test_what_fits_best_and_needs_consent_is_noted() -> None:
 
 
 def test_an_outcome_tells_its_searches_as_json() -> None:
-    outcome, _, _ = solve(Shelf("acb"), [GIVE_UP, call("b"), ANSWER], candidates=2)
+    outcome, _, _ = solve(Shelf("acb"), [GIVE_UP, call("b"), answer("12")], candidates=2)
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
     assert json.loads(outcome.model_dump_json())["searches"][0]["query"].startswith("Measure")
 
@@ -348,6 +343,6 @@ def test_beside_calls_that_succeeded_the_lack_comes_first() -> None:
 
 
 def test_an_answer_without_what_lacks_a_key_is_noted() -> None:
-    outcome, _, _ = solve(Lacking("bd"), [call("b"), ANSWER], candidates=2)
+    outcome, _, _ = solve(Lacking("bd"), [call("b"), answer("12")], candidates=2)
     assert outcome.status == "answered"
     assert any(one.startswith("C/t/z fits the task too") for one in outcome.notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.toolllama_replies import GIVE_UP, TOOLLLAMA, answer, call
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
@@ -26,22 +26,8 @@ from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import TASK_LIMIT, ApiRetriever, SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
-CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 CAPITAL = "capital_city_for_country_facts"
 TWO_CALLS = "What is the capital of Peru, and what is 15 percent of 240?"
-
-
-def call(country: str, thought: str = "look it up") -> str:
-    arguments = json.dumps({"country": country})
-    return f"Thought: {thought}\nAction: {CAPITAL}\nAction Input: {arguments}"
-
-
-def answer(text: str) -> str:
-    arguments = json.dumps({"return_type": "give_answer", "final_answer": text})
-    return f"Thought: done\nAction: Finish\nAction Input: {arguments}"
-
-
-GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
 
 
 def run(
@@ -49,7 +35,7 @@ def run(
     retriever: ApiRetriever,
     engine: Engine,
     *,
-    profile: Profile = CHAT,
+    profile: Profile = TOOLLLAMA,
     options: SolveOptions = SolveOptions(),  # noqa: B008 - frozen
     stop: Stop | None = None,
     events: list[Event] | None = None,
@@ -278,7 +264,7 @@ def test_cancelling_the_coroutine_stops_the_model(retriever: ApiRetriever) -> No
 
     async def main() -> float:
         async with default_caller() as caller:
-            solver = Solver(retriever=retriever, engine=engine, profile=CHAT, caller=caller)
+            solver = Solver(retriever=retriever, engine=engine, profile=TOOLLLAMA, caller=caller)
             task = asyncio.ensure_future(solver.solve("capital of Peru"))
             while not engine.prompts and not task.done():  # noqa: ASYNC110 - the fake has no event
                 await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.toolllama_replies import answer, call
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -34,13 +35,6 @@ from toolsrv_runtime.toolbench.answer_files import DfsAnswer
 from toolsrv_runtime.toolbench.answer_writer import answer_of, method_of
 
 Solve = Callable[..., Outcome]
-CAPITAL = "capital_city_for_country_facts"
-
-
-def call(country: str) -> str:
-    return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
-
-
 VECTORS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
 GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})
@@ -164,11 +158,6 @@ def test_a_search_with_ranking_ends_at_its_number_of_replies() -> None:
     )
     assert returned > 90_000
     assert findings.replies <= 9 + 2
-
-
-def answer(text: str) -> str:
-    said = json.dumps({"return_type": "give_answer", "final_answer": text})
-    return f"Thought: done\nAction: Finish\nAction Input: {said}"
 
 
 def test_the_model_ranks_what_it_proposed(solve: Solve) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.toolllama_replies import TOOLLLAMA, answer, call
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.errors import UsageError
@@ -24,20 +25,9 @@ from toolsrv_runtime.solve import SolveOptions, build_format
 from toolsrv_runtime.toolbench.answer_writer import answer_of, write_answer
 
 Solve = Callable[..., Outcome]
-CAPITAL = "capital_city_for_country_facts"
 VERIFY = SolveOptions(verify=True, width=1)
 YES = "Check: all of it is there\nAccept: yes"
 NO = "Check: that is not the capital.\nAccept: no"
-TOOLLLAMA = Profile(name="toolllama-2", format="toolllama", context=8192)
-
-
-def call(country: str) -> str:
-    return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
-
-
-def answer(text: str) -> str:
-    said = json.dumps({"return_type": "give_answer", "final_answer": text})
-    return f"Thought: done\nAction: Finish\nAction Input: {said}"
 
 
 def verdicts(outcome: Outcome) -> list[tuple[str, str]]:
