@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.annotation import APIS, CAPITAL, METHOD, oracle, solve
 
 from toolsrv.cli.main import cli
-from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import Assignment, from_errands
-from toolsrv_lab.annotation.pipeline import AnswerFolder, Workplace, annotate
-from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.instructions.errands import ErrandStep, Value
 from toolsrv_lab.nano.episodes import Row
 from toolsrv_lab.nano.pipeline import HELD_OUT_ROWS
@@ -26,21 +21,7 @@ from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 from toolsrv_lab.training_data.compact import NOT_SAID, OTHER_THOUGHTS, UnfitError, row_of
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.planner import layout
-from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.toolbench.answer_files import parse_answer, read_answer
-
-APIS = {api.id: api for api in load_offline_catalog().apis}
-CAPITAL = "Data/country_facts/capital_city"
-METHOD = "DFS_woFilter_w2"
-
-
-def solve(
-    registry: Registry, out: Path, assignments: Sequence[Assignment], mistakes: float = 0.0
-) -> None:
-    annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=mistakes, offered=9)
-    with AnswerFolder(out, METHOD, {}) as folder:
-        pool = LocalPool(Workplace(annotator, registry, ["offline"], APIS).open, 2)
-        asyncio.run(annotate(assignments, folder, annotator.name, pool))
 
 
 def asked(said: str, value: str, *, fails: bool = False) -> Assignment:
@@ -50,7 +31,7 @@ def asked(said: str, value: str, *, fails: bool = False) -> Assignment:
 
 
 def row(registry: Registry, out: Path, assignment: Assignment) -> Row:
-    solve(registry, out, [assignment])
+    solve(registry, out, [assignment], oracle())
     return row_of(read_answer(out / f"t_{METHOD}.json"))
 
 
@@ -88,7 +69,7 @@ def test_a_value_that_was_said_otherwise_gives_no_row(registry: Registry, tmp_pa
 
 
 def test_thoughts_of_another_kind_give_no_row(registry: Registry, tmp_path: Path) -> None:
-    solve(registry, tmp_path, [asked("Peru", "Peru")])
+    solve(registry, tmp_path, [asked("Peru", "Peru")], oracle())
     text = (tmp_path / f"t_{METHOD}.json").read_text()
     value = json.loads(text.replace(" use #", " by way of "))
     with pytest.raises(UnfitError, match="thoughts"):
@@ -108,7 +89,7 @@ def test_a_partial_answer_of_a_solve_gives_no_row(registry: Registry, tmp_path: 
 def test_a_mistake_that_was_mended_is_read_but_not_learnt(
     registry: Registry, tmp_path: Path
 ) -> None:
-    solve(registry, tmp_path, list(islice(from_errands(APIS.keys(), 0), 120)), mistakes=1.0)
+    solve(registry, tmp_path, list(islice(from_errands(APIS.keys(), 0), 120)), oracle(1.0))
     seen = 0
     for path in sorted(tmp_path.glob("*.json")):
         try:
@@ -126,7 +107,7 @@ def test_a_mistake_that_was_mended_is_read_but_not_learnt(
 def test_a_folder_of_answers_becomes_rows_to_train_on(registry: Registry, tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
     answers, out = tmp_path / "answers", tmp_path / "rows"
-    solve(registry, answers, list(islice(from_errands(APIS.keys(), 1), 20)), mistakes=0.3)
+    solve(registry, answers, list(islice(from_errands(APIS.keys(), 1), 20)), oracle(0.3))
     words = ["lab", "convert", str(answers), "--format", "compact", "--out"]
     done = CliRunner().invoke(cli, [*words, str(out), "--json"])
     assert done.exit_code == 0, done.output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from itertools import islice
@@ -10,16 +9,13 @@ from pathlib import Path
 
 import gguf
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from tests.annotation import APIS, OPTIONS, solve
 
-from toolsrv.cli.main import cli
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.annotation.annotators import OracleAnnotator
 from toolsrv_lab.annotation.assignments import from_errands
-from toolsrv_lab.annotation.pipeline import AnswerFolder, Workplace, annotate
 from toolsrv_lab.conversations import rendering
 from toolsrv_lab.conversations.build import teller
-from toolsrv_lab.execution import LocalPool
 from toolsrv_lab.finetune.chat_run import check_base, check_rows
 from toolsrv_lab.training_data.chat_rows import episode_of
 from toolsrv_lab.training_data.compact import UnfitError
@@ -28,7 +24,6 @@ from toolsrv_registry.registry import Registry
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.gguf_models import SHIPPED_MODELS
-from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.toolbench.answer_files import read_answer
 
 SMALL = SHIPPED_MODELS["small"]
@@ -37,21 +32,12 @@ SMALL = SHIPPED_MODELS["small"]
 Run = Callable[..., Result]
 
 
-@pytest.fixture
-def run() -> Run:
-    return lambda *words: CliRunner().invoke(cli, ["lab", *map(str, words)])
-
-
 @pytest.fixture(scope="module")
 def answers(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Answer files of a dozen errands, some with mistakes."""
     out = tmp_path_factory.mktemp("annotated") / "answers"
-    apis = {api.id: api for api in load_offline_catalog().apis}
-    annotator = OracleAnnotator(SolveOptions(width=2, depth=12), mistakes=0.2, offered=7)
-    with AnswerFolder(out, "DFS_woFilter_w2", {}) as folder:
-        pool = LocalPool(Workplace(annotator, registry, ["offline"], apis).open, 2)
-        tasks = list(islice(from_errands(apis.keys(), 1), 12))
-        asyncio.run(annotate(tasks, folder, annotator.name, pool))
+    annotator = OracleAnnotator(OPTIONS, mistakes=0.2, offered=7)
+    solve(registry, out, list(islice(from_errands(APIS.keys(), 1), 12)), annotator)
     return out
 
 

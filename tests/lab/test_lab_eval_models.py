@@ -275,11 +275,6 @@ def test_queries_without_known_apis_are_left_out_and_counted() -> None:
 
 
 # ---------------------------------------------------------------- the command
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
 @pytest.fixture
 def run(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(data_dir))

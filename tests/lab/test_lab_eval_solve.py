@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cells import run_cells
+from tests.toolllama_replies import TOOLLLAMA, answer, call
 
 from toolsrv.cli.main import cli
 from toolsrv_catalogs.offline import load_offline_catalog
@@ -41,14 +42,12 @@ from toolsrv_runtime.calls.transports import offline_transports
 from toolsrv_runtime.contract.models import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.outcome import Usage
-from toolsrv_runtime.profiles import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.toolbench.toolllama import ToolllamaFormat
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 CAPITAL = "Data/country_facts/capital_city"
 CURRENCY = "Data/country_facts/national_currency"
-CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 APIS: Mapping[str, Api] = {api.id: api for api in load_offline_catalog().apis}
 PERU, KENYA = (
     Task(
@@ -60,11 +59,6 @@ PERU, KENYA = (
     for country in ("Peru", "Kenya")
 )
 Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
 
 
 @pytest.fixture
@@ -251,18 +245,11 @@ def test_a_log_needs_a_place(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- an engine that fails
-def said(country: str, capital: str) -> list[str]:
-    arguments = json.dumps({"country": country})
-    answer = json.dumps({"return_type": "give_answer", "final_answer": capital})
-    call = f"Thought: t\nAction: capital_city_for_country_facts\nAction Input: {arguments}"
-    return [call, f"Thought: t\nAction: Finish\nAction Input: {answer}"]
-
-
 def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], log: CellLog[Verdict]) -> None:
     async def main() -> None:
         async with FaultyCaller(transports=offline_transports()) as caller:
             solver = Solver(
-                retriever=registry.retriever, engine=engine, profile=CHAT, caller=caller
+                retriever=registry.retriever, engine=engine, profile=TOOLLLAMA, caller=caller
             )
 
             async def one(task: Task, options: SolveOptions) -> Verdict:
@@ -283,12 +270,12 @@ def test_an_engine_that_fails_leaves_what_was_judged_and_another_goes_on(
     registry: Registry, tmp_path: Path
 ) -> None:
     path = tmp_path / "verdicts.jsonl"
-    script = said("Peru", "Lima") * 2 + said("Kenya", "Nairobi")[:1]
+    script = [call("Peru"), answer("Lima")] * 2 + [call("Kenya")]
     with opened(path, {}) as log, pytest.raises(DataError, match="Kenya") as caught:
         solve(registry, ScriptedEngine(script), [PERU, KENYA], log)
     assert "2 results are kept" in caught.value.hint
     with opened(path, {}) as log:
-        engine = ScriptedEngine(said("Kenya", "Nairobi") * 2)
+        engine = ScriptedEngine([call("Kenya"), answer("Nairobi")] * 2)
         solve(registry, engine, [PERU, KENYA], log)
         assert len(engine.prompts) == 4
         for cell in (REACT, COT):
@@ -427,17 +414,18 @@ def test_queries_that_cannot_be_asked_are_counted_with_the_reason() -> None:
 
 def test_the_first_call_of_a_reply_counts_and_a_finish_is_none() -> None:
     apis = [APIS[CURRENCY], APIS[CAPITAL]]
-    call, finish = said("Peru", "Lima")
-    assert first_call(ToolllamaFormat(ScriptedEngine([call]), CHAT), "x", apis) == CAPITAL
-    assert first_call(ToolllamaFormat(ScriptedEngine([finish]), CHAT), "x", apis) == ""
-    assert first_call(ToolllamaFormat(ScriptedEngine(["Thought: x"]), CHAT), "x", apis) == ""
+    assert (
+        first_call(ToolllamaFormat(ScriptedEngine([call("Peru")]), TOOLLLAMA), "x", apis) == CAPITAL
+    )
+    assert first_call(ToolllamaFormat(ScriptedEngine([answer("Lima")]), TOOLLLAMA), "x", apis) == ""
+    assert first_call(ToolllamaFormat(ScriptedEngine(["Thought: x"]), TOOLLLAMA), "x", apis) == ""
 
 
 def test_a_long_list_is_cut_by_the_retriever_and_nothing_is_added() -> None:
     listed = tuple(APIS.values())[:12]
     one = ChoiceRequest(asked("q", [], []), listed, frozenset({listed[11].id}))
-    engine = ScriptedEngine([said("Peru", "Lima")[1]], loop=True)
-    form = ToolllamaFormat(engine, CHAT)
+    engine = ScriptedEngine([answer("Lima")], loop=True)
+    form = ToolllamaFormat(engine, TOOLLLAMA)
     found = choose(
         [one], helped=form, alone=form, rank=lambda _text, _pool: [(a.id, 1.0) for a in listed]
     )
