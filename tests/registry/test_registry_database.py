@@ -38,9 +38,10 @@ def test_another_programs_file_is_refused_before_anything_is_written(
 ) -> None:
     path = tmp_path / "file.db"
     before = theirs(path, owner=owner, version=version, tables=tables)
-    with pytest.raises(DataError) as caught:
-        Database.open(path, [create, create])
-    assert "another program" in caught.value.message
+    for opened in (lambda: Database.open(path, [create, create]), lambda: Store.open(path)):
+        with pytest.raises(DataError) as caught:
+            opened()
+        assert "another program" in caught.value.message
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
