@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from tests.annotation import APIS, METHOD, asked, files, oracle, solve
+from tests.full_disk import full_disk
 
 from toolsrv_lab.annotation.assignments import Assignment, from_errands
 from toolsrv_lab.annotation.pipeline import AnswerFolder
@@ -103,15 +102,8 @@ def test_a_full_disk_is_told_with_the_file_and_what_is_done_stays(
     assignments = steady(4)
     solve(registry, tmp_path, assignments[:2], oracle())
     before = files(tmp_path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))
-    try:
-        with pytest.raises(DataError) as raised:
-            solve(registry, tmp_path, assignments, oracle())
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(4_000), pytest.raises(DataError) as raised:
+        solve(registry, tmp_path, assignments, oracle())
     lacking = [str(tmp_path / f"{one.id}_{METHOD}.json") for one in assignments[2:]]
     assert any(path in raised.value.message for path in lacking)
     assert "goes on" in raised.value.hint

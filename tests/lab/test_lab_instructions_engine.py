@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import resource
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.full_disk import full_disk
 from tests.model_server import GIVE_UP, ModelServer
 
 from toolsrv.cli.main import cli
@@ -158,15 +157,8 @@ def test_a_full_disk_leaves_what_was_written(tmp_path: Path) -> None:
     options = Options(tasks=2, calls=3)
     write_with_engine(APIS, path, scripted(options, 2), options.model_copy(update={"calls": 2}))
     before, record = path.read_bytes(), record_path(path).read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
-    try:
-        with pytest.raises(DataError) as raised:
-            write_with_engine(APIS, path, scripted(options, 3, begin=2), options)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
+    with full_disk(len(before) + 10), pytest.raises(DataError) as raised:
+        write_with_engine(APIS, path, scripted(options, 3, begin=2), options)
     assert "space" in raised.value.hint
     assert path.read_bytes()[: len(before)] == before
     assert record_path(path).read_bytes() == record

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import resource
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.full_disk import full_disk
 
 from toolsrv_lab.training_data import convert as module
 from toolsrv_lab.training_data.convert import ONLY_THINKS, PARALLEL, Instance, convert, instances_of
@@ -271,12 +271,7 @@ def test_the_target_is_looked_at_before_the_work(answers: Path, tmp_path: Path) 
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(answers: Path, tmp_path: Path) -> None:
     out = tmp_path / "train.json"
     out.write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(DataError, match="cannot write"):
-            convert(answers, out)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(1000), pytest.raises(DataError, match="cannot write"):
+        convert(answers, out)
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers", "train.json"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import resource
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.full_disk import full_disk
 
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
 from toolsrv_runtime.toolbench import answer_files
@@ -265,13 +265,8 @@ def test_no_file_is_made_where_none_can_be(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "1_DFS.json"
     path.write_text("old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(DataError, match="cannot write") as raised:
-            write_answer(path, parse_answer(DFS_FILE, "here"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(1000), pytest.raises(DataError, match="cannot write") as raised:
+        write_answer(path, parse_answer(DFS_FILE, "here"))
     assert "space" in raised.value.hint
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == [path.name]

@@ -18,6 +18,7 @@ from typing import Any
 import mcp.client.stdio  # noqa: F401
 import pytest
 from click.testing import CliRunner, Result
+from tests.server_processes import end, spawn
 
 from toolsrv.cli.main import cli
 from toolsrv.settings import load
@@ -102,33 +103,9 @@ class HttpServer:
     process: subprocess.Popen[str]
 
 
-def spawn(command: list[str], **kwargs: Any) -> subprocess.Popen[str]:
-    """Start a process with text pipes."""
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **kwargs,
-    )
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kill a process and close its pipes."""
-    process.kill()
-    process.wait(timeout=10)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue
-
-
 def http_server(command: list[str], **kwargs: Any) -> HttpServer:
     """Start a server on HTTP and read its address, its token and the link of its web page."""
-    process = spawn(command, **kwargs)
+    process = spawn(*command, **kwargs)
     assert process.stderr is not None
     lines: list[str] = []
     while len(lines) < 3:

@@ -9,24 +9,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server_processes import Wire, opened, spawn
 
-Wire = Callable[..., dict[str, Any]]
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
-HELLO = {
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 # As for a catalog too large to be indexed by a search.
 LARGE = (
     "import sys\n"
@@ -37,17 +27,6 @@ LARGE = (
     "from toolsrv.cli.main import main\n"
     "main()\n"
 )
-
-
-def start(*command: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
 
 
 def toolsrv(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -99,17 +78,11 @@ def search(process: subprocess.Popen[str], wire: Wire, number: int) -> dict[str,
     return found
 
 
-def opened(process: subprocess.Popen[str], wire: Wire) -> subprocess.Popen[str]:
-    wire(process, HELLO)
-    wire(process, {"method": "notifications/initialized"})
-    return process
-
-
 @pytest.mark.nightly
 def test_chromas_folder_deleted_under_a_running_server_is_made_anew_by_the_next_search(
     ready_dir: Path, wire: Wire
 ) -> None:
-    process = opened(start(*TOOLSRV, "serve"), wire)
+    process = opened(spawn(*TOOLSRV, "serve"), wire)
     assert search(process, wire, 2)["degraded"] == ""
     for number in (3, 4):
         shutil.rmtree(ready_dir / "chroma")
@@ -125,7 +98,7 @@ def test_chromas_folder_deleted_under_a_running_server_is_made_anew_by_the_next_
 def test_a_large_index_deleted_under_a_running_server_leaves_words_until_it_is_built(
     ready_dir: Path, wire: Wire
 ) -> None:
-    process = opened(start(sys.executable, "-c", LARGE), wire)
+    process = opened(spawn(sys.executable, "-c", LARGE), wire)
     assert search(process, wire, 2)["degraded"] == ""
     shutil.rmtree(ready_dir / "chroma")
     for number in (3, 4):
@@ -143,7 +116,7 @@ def test_a_large_index_deleted_under_a_running_server_leaves_words_until_it_is_b
 def test_graph_files_deleted_under_a_running_server_never_end_it(
     ready_dir: Path, wire: Wire
 ) -> None:
-    process = opened(start(sys.executable, "-c", LARGE), wire)
+    process = opened(spawn(sys.executable, "-c", LARGE), wire)
     search(process, wire, 2)
     for path in list((ready_dir / "chroma").iterdir()):
         if path.is_dir():
@@ -166,7 +139,7 @@ def test_two_imports_at_once_both_end_well(
     ready_dir: Path, tmp_path: Path, names: tuple[str, str]
 ) -> None:
     processes = [
-        start(
+        spawn(
             *TOOLSRV, "catalog", "import", source(tmp_path / "s", name, version, 40),
             "--name", name, "--accept", "--json",
         )
@@ -191,7 +164,7 @@ def test_an_import_killed_at_any_moment_is_completed_by_the_next(
 ) -> None:
     for version, sign in enumerate(["", "storing", "building"]):
         path = source(tmp_path / "s", "made", version, 60)
-        process = start(*TOOLSRV, "catalog", "import", path, "--name", "made", "--accept")
+        process = spawn(*TOOLSRV, "catalog", "import", path, "--name", "made", "--accept")
         assert process.stderr is not None
         for line in process.stderr:
             if sign in line:

@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.server_processes import HELLO
 
 from toolsrv.mcp_server.run_pages import run_lines
 from toolsrv.runs.records import RunRecord
@@ -27,16 +28,6 @@ SCRIPTED = str(HERE / "scripted_server.py")
 SOURCES = {key: value for key, value in os.environ.items() if key == "PYTHONPATH"}
 LARGE = "a large request " * 330_000
 """More than 5 MB."""
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 CAP_DAC_OVERRIDE, PR_CAPBSET_DROP = 1, 24
 
 

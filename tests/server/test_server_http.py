@@ -14,21 +14,12 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from tests.server_processes import HELLO
 
 from toolsrv import loopback
 from toolsrv.cli.main import cli
 from toolsrv_registry.errors import BusyError, UsageError
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 HEADERS = {"Accept": "application/json, text/event-stream"}
 
 

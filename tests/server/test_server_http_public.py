@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
+from tests.server_processes import HELLO
 
 from toolsrv import server_log
 from toolsrv.cli.main import cli
@@ -20,16 +21,6 @@ from toolsrv.mcp_server.http import security
 from toolsrv.server_log import QuietFile, log_file
 from toolsrv_registry.errors import UsageError
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 PAGE = "https://inspector.example.com"
 

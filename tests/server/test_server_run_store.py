@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.full_disk import full_disk
 
 from toolsrv.runs import store as run_store
 from toolsrv.runs.queue import new_run_id
@@ -198,21 +196,10 @@ def test_a_full_disk_is_told_not_raised(tmp_path: Path, monkeypatch: pytest.Monk
         assert len(store.recent(5)) == 1
 
 
-@contextmanager
-def no_room() -> Iterator[None]:
-    """As on a full disk: nothing can be written to a file."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_runs_are_read_where_nothing_can_be_written(tmp_path: Path) -> None:
     keep_run(tmp_path, record("x", response="whole"), 10)
     before = (tmp_path / RUNS_FILE).read_bytes()
-    with no_room():
+    with full_disk():
         with pytest.raises(DataError) as caught:
             RunStore.open(tmp_path)
         with RunStore.open_to_read(tmp_path) as store:
@@ -234,7 +221,7 @@ def test_what_only_the_log_of_writes_has_is_never_left_out(tmp_path: Path) -> No
         copy.write_bytes((tmp_path / name).read_bytes())
     writer.__exit__()
     with (
-        no_room(),
+        full_disk(),
         pytest.raises(DataError),
     ):  # a crash left the log, and there is no room to read it
         RunStore.open_to_read(tmp_path / "copy")

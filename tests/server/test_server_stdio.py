@@ -10,25 +10,15 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.server_processes import HELLO, INITIALIZED, Wire, end, opened, spawn
 
 from toolsrv.runs.store import RUNS_FILE, RunStore
 
-Wire = Callable[..., dict[str, Any]]
-HELLO = {
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
-INITIALIZED = {"method": "notifications/initialized"}
 LIST = {"id": 2, "method": "tools/list"}
 SLOW = {
     "id": 3,
@@ -42,32 +32,13 @@ SLOW = {
 SCRIPTED = str(Path(__file__).parent / "scripted_server.py")
 
 
-def start(*command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.fixture
 def serving(ready_dir: Path, wire: Wire) -> Iterator[subprocess.Popen[str]]:
     """A scripted server after its handshake."""
     assert ready_dir.is_dir()
-    process = start(SCRIPTED, "stdio")
-    wire(process, HELLO)
-    wire(process, INITIALIZED)
+    process = opened(spawn(sys.executable, SCRIPTED, "stdio"), wire)
     yield process
-    process.kill()
-    process.wait(timeout=10)
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None and not pipe.closed:
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue
+    end(process)
 
 
 def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed(
@@ -82,9 +53,7 @@ def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed
         "from toolsrv.cli.main import main\n"
         "main()\n"
     )
-    process = start("-c", code)
-    wire(process, HELLO)
-    wire(process, INITIALIZED)
+    process = opened(spawn(sys.executable, "-c", code), wire)
     assert len(wire(process, LIST)["result"]["tools"]) == 8
     assert not data_dir.exists()
     out, err = process.communicate(timeout=20)
@@ -96,9 +65,7 @@ def test_the_warm_up_loads_the_catalog_after_the_tools_are_listed(
     ready_dir: Path, wire: Wire
 ) -> None:
     assert ready_dir.is_dir()
-    process = start("-m", "toolsrv", "serve")
-    wire(process, HELLO)
-    wire(process, INITIALIZED)
+    process = opened(spawn(sys.executable, "-m", "toolsrv", "serve"), wire)
     wire(process, LIST)
     call = {"name": "search_apis", "arguments": {"query": "sunrise"}}
     answer = wire(process, {"id": 4, "method": "tools/call", "params": call})
@@ -139,7 +106,7 @@ def test_requests_of_a_pipe_that_ends_at_once_are_answered_and_a_solve_to_its_en
     assert ready_dir.is_dir()
     call = {"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     lines = (json.dumps({"jsonrpc": "2.0", **one}) for one in (HELLO, INITIALIZED, call))
-    process = start(SCRIPTED, "stdio")
+    process = spawn(sys.executable, SCRIPTED, "stdio")
     out, err = process.communicate("".join(f"{one}\n" for one in lines), timeout=60)
     answers = {one["id"]: one for one in map(json.loads, out.splitlines()) if "id" in one}
     assert process.returncode == 0
@@ -272,9 +239,7 @@ def test_what_libraries_print_does_not_reach_the_protocol(wire: Wire) -> None:
         "from toolsrv.cli.main import main\n"
         "main()\n"
     )
-    process = start("-c", code)
-    wire(process, HELLO)
-    wire(process, INITIALIZED)
+    process = opened(spawn(sys.executable, "-c", code), wire)
     call = {"name": "call_api", "arguments": {"id": "x/y/z", "arguments": {}}}
     answer = wire(process, {"id": 5, "method": "tools/call", "params": call})
     said = answer["result"]["content"][0]["text"]
