@@ -15,8 +15,6 @@ from toolsrv_runtime.calls.schema_keywords import format_fault, is_known_format
 
 CAT = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "cat"}}}
 DOG = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "dog"}}}
-
-
 PAIR = {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]}
 
 

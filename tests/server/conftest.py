@@ -18,6 +18,7 @@ from typing import Any
 import mcp.client.stdio  # noqa: F401
 import pytest
 from click.testing import CliRunner, Result
+from tests.client_files import machine
 from tests.server_processes import end, spawn
 
 from toolsrv.cli.main import cli
@@ -29,8 +30,6 @@ SOURCES = {key: value for key, value in os.environ.items() if key == "PYTHONPATH
 """What a client does not hand on to a server by itself: where these sources are."""
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
-
-
 MATRIX = "test_server_mcp.py"
 """The file whose tests run over each transport in each era at every commit."""
 PAIRS = {("memory", "auto"), ("stdio", "legacy"), ("http", "auto")}
@@ -91,6 +90,15 @@ def run() -> Callable[..., Result]:
         return CliRunner().invoke(cli, list(arguments), input=stdin, prog_name="toolsrv")
 
     return invoke
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home in which ``connect`` looks for clients: empty, on Linux."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(folder))
+    return folder
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every client: where its files are, its entry in its own words, and its file given back as it was."""
+"""Every client: its entry in its own words, its file given back as it was, what is shown of it, projects and HTTP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import Result
+from tests.client_files import listed, machine
 
 from toolsrv.clients.known import (
     CLIENTS,
@@ -21,7 +22,7 @@ from toolsrv.clients.known import (
     server_command,
     server_url,
 )
-from toolsrv.clients.places import PROJECT, Machine, System
+from toolsrv.clients.places import PROJECT
 from toolsrv.clients.register import BACKUP, registration_change, removal_change
 from toolsrv.clients.registrations import Examiner, Registration, RegistrationStatus
 from toolsrv_registry.errors import DataError, UsageError
@@ -91,47 +92,6 @@ HTTP: Mapping[str, dict[str, Any]] = {
     "kiro": LOCATED,
     "opencode": {"type": "remote", "enabled": True, **LOCATED},
 }  # fmt: skip
-PLACES: Mapping[str, tuple[str, str, str]] = {
-    "windsurf": (
-        ".config/devin/mcp_config.json",
-        ".config/devin/mcp_config.json",
-        "AppData/Roaming/devin/mcp_config.json",
-    ),
-    "vs-code-insiders": (
-        ".config/Code - Insiders/User/mcp.json",
-        "Library/Application Support/Code - Insiders/User/mcp.json",
-        "AppData/Roaming/Code - Insiders/User/mcp.json",
-    ),
-    "zed": (
-        ".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json",
-    ),
-    "cline": (".cline/data/settings/cline_mcp_settings.json",) * 3,
-    "gemini": (".gemini/settings.json",) * 3,
-    "qwen": (".qwen/settings.json",) * 3,
-    "antigravity": (".gemini/config/mcp_config.json",) * 3,
-    "copilot": (".copilot/mcp-config.json",) * 3,
-    "jan": (
-        ".local/share/Jan/data/mcp_config.json",
-        "Library/Application Support/Jan/data/mcp_config.json",
-        "AppData/Roaming/Jan/data/mcp_config.json",
-    ),
-    "anythingllm": (
-        ".config/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
-        "Library/Application Support/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
-        "AppData/Roaming/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
-    ),
-    "warp": (".warp/.mcp.json",) * 3,
-    "junie": (".junie/mcp/mcp.json",) * 3,
-    "kiro": (".kiro/settings/mcp.json",) * 3,
-    "amazon-q": (".aws/amazonq/mcp.json",) * 3,
-    "opencode": (".config/opencode/opencode.json",) * 3,
-}  # fmt: skip
-SYSTEMS: tuple[System, ...] = ("linux", "darwin", "win32")
-ROO = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
-
-
-def machine(home: Path, system: System = "linux") -> Machine:
-    return Machine(system, home, {})
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -152,70 +112,6 @@ def test_an_entry_on_http_is_in_the_clients_own_words_or_refused(client: str) ->
     assert entry == HTTP[client]
     assert server_url(entry) == URL
     assert is_toolsrv_entry(entry, named=True)
-
-
-@pytest.mark.parametrize("client", PLACES)
-def test_each_client_keeps_its_servers_where_it_says(client: str, tmp_path: Path) -> None:
-    found = [CLIENTS[client].path(machine(tmp_path, one)) for one in SYSTEMS]
-    assert [one.relative_to(tmp_path).as_posix() for one in found] == list(PLACES[client])
-
-
-@pytest.mark.parametrize(
-    ("client", "variable", "place"),
-    [
-        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
-        ("goose", "GOOSE_PATH_ROOT", "config/config.yaml"),
-        ("cline", "CLINE_MCP_SETTINGS_PATH", ""),
-        ("cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
-        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
-        ("copilot", "COPILOT_HOME", "mcp-config.json"),
-        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
-        ("qwen", "QWEN_HOME", "settings.json"),
-        ("kiro", "KIRO_HOME", "settings/mcp.json"),
-        ("opencode", "OPENCODE_CONFIG", ""),
-        ("opencode", "OPENCODE_CONFIG_DIR", "opencode.json"),
-        ("zed", "XDG_CONFIG_HOME", "zed/settings.json"),
-        ("windsurf", "XDG_CONFIG_HOME", "devin/mcp_config.json"),
-        ("jan", "XDG_DATA_HOME", "Jan/data/mcp_config.json"),
-    ],
-)
-def test_a_variable_moves_a_file(client: str, variable: str, place: str, tmp_path: Path) -> None:
-    at = Machine("linux", tmp_path, {variable: str(tmp_path / "moved")})
-    assert CLIENTS[client].path(at) == tmp_path / "moved" / place
-
-
-def test_lm_studio_says_itself_where_its_home_is(tmp_path: Path) -> None:
-    client, at = CLIENTS["lm-studio"], machine(tmp_path)
-    assert client.path(at) == tmp_path / ".lmstudio" / "mcp.json"
-    (tmp_path / ".cache" / "lm-studio").mkdir(parents=True)
-    assert client.path(at) == tmp_path / ".cache" / "lm-studio" / "mcp.json"
-    (tmp_path / ".lmstudio-home-pointer").write_text(f"{tmp_path / 'studio'}\n", "utf-8")
-    assert client.path(at) == tmp_path / "studio" / "mcp.json"
-
-
-def test_roo_is_in_each_editor_that_has_it(tmp_path: Path) -> None:
-    at, config = machine(tmp_path), tmp_path / ".config"
-    assert CLIENTS["roo"].paths(at) == (config / "Code" / ROO,)
-    assert not CLIENTS["roo"].found(at)
-    for editor in ("Code - Insiders", "VSCodium"):
-        (config / editor / ROO).parent.mkdir(parents=True)
-    assert CLIENTS["roo"].paths(at) == (config / "Code - Insiders" / ROO, config / "VSCodium" / ROO)
-    assert CLIENTS["roo"].found(at)
-
-
-def test_a_commented_file_of_opencode_is_taken_where_it_is_there(tmp_path: Path) -> None:
-    folder = tmp_path / ".config" / "opencode"
-    folder.mkdir(parents=True)
-    (folder / "opencode.jsonc").write_text("{} // mine\n", "utf-8")
-    assert CLIENTS["opencode"].path(machine(tmp_path)) == folder / "opencode.jsonc"
-
-
-@pytest.mark.parametrize("folder", [".cline", ".junie", ".kiro"])
-def test_a_client_is_found_by_its_own_folder(folder: str, tmp_path: Path) -> None:
-    client = CLIENTS[folder.removeprefix(".")]
-    assert not client.found(machine(tmp_path))
-    (tmp_path / folder).mkdir()
-    assert client.found(machine(tmp_path))
 
 
 TEXTS = {
@@ -271,13 +167,45 @@ def test_what_came_since_stays(tmp_path: Path) -> None:
     }
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The home of the command line."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(folder))
-    return folder
+def test_what_cannot_be_written_is_shown_to_be_pasted() -> None:
+    start = ServerCommand("/a b/toolsrv", ("--data-dir", "$HOME/x", "serve"), ENV)
+    texts = {name: one.text(start) for name, one in PASTED_CONFIGS.items()}
+    pasted = json.loads(texts["jetbrains"])["mcpServers"]["toolsrv"]
+    assert server_command(pasted) == start
+    (listed,) = yaml.safe_load(texts["continue"])["mcpServers"]
+    assert (listed["name"], server_command(listed)) == ("toolsrv", start)
+    chat = yaml.safe_load(texts["librechat"])["mcpServers"]["toolsrv"]
+    assert (chat["type"], server_command(chat)) == ("stdio", start)
+    assert "'/a b/toolsrv'" in texts["crush"]
+    assert "'$HOME/x'" in texts["crush"]
+    assert "serve --http" in texts["open-webui"]
+
+
+def test_an_address_of_an_entry_is_asked_whether_toolsrv_is_there(tmp_path: Path) -> None:
+    def served(answer: bytes) -> RegistrationStatus:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200 if self.path == "/health" else 404)
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{server.server_port}/mcp"
+            one = Registration(CLIENTS["cursor"], tmp_path / "mcp.json", address=url)
+            found = Examiner().verdict(one, machine(tmp_path))
+            server.shutdown()
+        return found
+
+    assert served(b'{"status": "ok", "name": "toolsrv"}').state == "ok"
+    assert "something else" in served(b"hello").found
+    gone = Registration(CLIENTS["cursor"], tmp_path / "x", address="http://127.0.0.1:9/mcp")
+    verdict = Examiner().verdict(gone, machine(tmp_path))
+    assert verdict.state == "warn"
+    assert "serve --http" in verdict.fix
 
 
 def test_both_files_of_windsurf_are_written(run: Run, home: Path) -> None:
@@ -285,7 +213,7 @@ def test_both_files_of_windsurf_are_written(run: Run, home: Path) -> None:
     files = CLIENTS["windsurf"].paths(machine(home))
     assert len(files) == 2
     assert all("toolsrv" in one.read_text("utf-8") for one in files)
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    rows = listed(run)
     assert rows["windsurf"]["connected"] is True
     assert run("disconnect", "windsurf").exit_code == 0
     assert not any(one.exists() for one in files)
@@ -296,14 +224,14 @@ def test_an_entry_whose_program_is_gone_is_shown_as_stale(run: Run, home: Path) 
     path.parent.mkdir()
     gone = {"command": str(home / "gone" / "toolsrv"), "args": ["serve"]}
     path.write_text(json.dumps({"mcpServers": {"toolsrv": gone}}), "utf-8")
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    rows = listed(run)
     assert rows["cursor"]["stale"] == gone["command"]
     assert rows["codex"]["stale"] is None
     shown = run("connect", "--list")
     assert "stale" in shown.stdout
     assert "no longer exists" in shown.stderr
     assert run("connect", "cursor", "--no-try").exit_code == 0
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    rows = listed(run)
     assert rows["cursor"]["stale"] is None
 
 
@@ -336,7 +264,7 @@ def test_an_http_entry_has_the_token_that_the_server_keeps(
     path = home / ".cursor" / "mcp.json"
     entry = json.loads(path.read_text("utf-8"))["mcpServers"]["toolsrv"]
     assert entry == {"url": URL, "headers": {"Authorization": f"Bearer {token}"}}
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    rows = listed(run)
     assert rows["cursor"]["connected"] is True
     assert run("connect", "claude-desktop", "--http").exit_code == 2
     assert run("connect", "cursor", "--no-try").exit_code == 0
@@ -345,50 +273,9 @@ def test_an_http_entry_has_the_token_that_the_server_keeps(
     assert not path.exists()
 
 
-def test_what_cannot_be_written_is_shown_to_be_pasted() -> None:
-    start = ServerCommand("/a b/toolsrv", ("--data-dir", "$HOME/x", "serve"), ENV)
-    texts = {name: one.text(start) for name, one in PASTED_CONFIGS.items()}
-    pasted = json.loads(texts["jetbrains"])["mcpServers"]["toolsrv"]
-    assert server_command(pasted) == start
-    (listed,) = yaml.safe_load(texts["continue"])["mcpServers"]
-    assert (listed["name"], server_command(listed)) == ("toolsrv", start)
-    chat = yaml.safe_load(texts["librechat"])["mcpServers"]["toolsrv"]
-    assert (chat["type"], server_command(chat)) == ("stdio", start)
-    assert "'/a b/toolsrv'" in texts["crush"]
-    assert "'$HOME/x'" in texts["crush"]
-    assert "serve --http" in texts["open-webui"]
-
-
 @pytest.mark.parametrize("client", PASTED_CONFIGS)
 def test_showing_writes_nothing(client: str, run: Run, home: Path) -> None:
     done = run("connect", client)
     assert done.exit_code == 0
     assert "toolsrv" in done.stdout
     assert list(home.iterdir()) == []
-
-
-def test_an_address_of_an_entry_is_asked_whether_toolsrv_is_there(tmp_path: Path) -> None:
-    def served(answer: bytes) -> RegistrationStatus:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200 if self.path == "/health" else 404)
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        with HTTPServer(("127.0.0.1", 0), Handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            url = f"http://127.0.0.1:{server.server_port}/mcp"
-            one = Registration(CLIENTS["cursor"], tmp_path / "mcp.json", address=url)
-            found = Examiner().verdict(one, machine(tmp_path))
-            server.shutdown()
-        return found
-
-    assert served(b'{"status": "ok", "name": "toolsrv"}').state == "ok"
-    assert "something else" in served(b"hello").found
-    gone = Registration(CLIENTS["cursor"], tmp_path / "x", address="http://127.0.0.1:9/mcp")
-    verdict = Examiner().verdict(gone, machine(tmp_path))
-    assert verdict.state == "warn"
-    assert "serve --http" in verdict.fix

@@ -1,23 +1,19 @@
-"""``toolsrv connect``: our entry in clients' files, everything else untouched."""
+"""Our entry in clients' files: it comes and goes, everything else stays as it was."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 
 import pytest
-import yaml
 from click.testing import Result
+from tests.client_files import foreign, machine, parsed
 
-from toolsrv.cli.connect import this_machine
 from toolsrv.clients import jsonc
 from toolsrv.clients.known import CLIENTS, ServerCommand, server_command
-from toolsrv.clients.places import Machine, System
 from toolsrv.clients.register import (
     BACKUP,
     command,
@@ -30,29 +26,6 @@ from toolsrv_registry.errors import DataError, UsageError
 Run = Callable[..., Result]
 POSIX = os.name == "posix"
 ONE_FILE = [one for one in CLIENTS if one != "windsurf"]
-PLACES = {
-    ("claude-desktop", "linux"): ".config/Claude/claude_desktop_config.json",
-    ("claude-desktop", "darwin"): "Library/Application Support/Claude/claude_desktop_config.json",
-    ("claude-desktop", "win32"): "AppData/Roaming/Claude/claude_desktop_config.json",
-    ("claude-code", "linux"): ".claude.json",
-    ("claude-code", "darwin"): ".claude.json",
-    ("claude-code", "win32"): ".claude.json",
-    ("cursor", "linux"): ".cursor/mcp.json",
-    ("cursor", "darwin"): ".cursor/mcp.json",
-    ("cursor", "win32"): ".cursor/mcp.json",
-    ("vs-code", "linux"): ".config/Code/User/mcp.json",
-    ("vs-code", "darwin"): "Library/Application Support/Code/User/mcp.json",
-    ("vs-code", "win32"): "AppData/Roaming/Code/User/mcp.json",
-    ("lm-studio", "linux"): ".lmstudio/mcp.json",
-    ("lm-studio", "darwin"): ".lmstudio/mcp.json",
-    ("lm-studio", "win32"): ".lmstudio/mcp.json",
-    ("goose", "linux"): ".config/goose/config.yaml",
-    ("goose", "darwin"): ".config/goose/config.yaml",
-    ("goose", "win32"): "AppData/Roaming/Block/goose/config/config.yaml",
-    ("codex", "linux"): ".codex/config.toml",
-    ("codex", "darwin"): ".codex/config.toml",
-    ("codex", "win32"): ".codex/config.toml",
-}
 JSON = """{
   // my servers
   "%s": {
@@ -81,41 +54,10 @@ keep: [1, 2]
 """
 
 
-def machine(home: Path, system: System = "linux", **environment: str) -> Machine:
-    return Machine(system, home, environment)
-
-
 def before(client: str) -> str:
     if client == "codex":
         return TOML
     return YAML if client == "goose" else JSON % CLIENTS[client].keys[0]
-
-
-def parsed(client: str, text: str) -> dict[str, dict[str, object]]:
-    value: dict[str, dict[str, object]]
-    if client == "codex":
-        value = tomllib.loads(text)
-    elif client == "goose":
-        value = yaml.safe_load(text)
-    else:
-        value = jsonc.parse(text).plain
-    return value
-
-
-@pytest.mark.parametrize(("client", "system"), PLACES)
-def test_each_client_keeps_its_servers_where_it_says(
-    client: str, system: System, tmp_path: Path
-) -> None:
-    path = CLIENTS[client].path(machine(tmp_path, system))
-    assert path.relative_to(tmp_path).as_posix() == PLACES[client, system]
-
-
-def test_the_environment_moves_places(tmp_path: Path) -> None:
-    at = machine(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "x"), CODEX_HOME=str(tmp_path / "c"))
-    assert CLIENTS["goose"].path(at) == tmp_path / "x" / "goose" / "config.yaml"
-    assert CLIENTS["codex"].path(at) == tmp_path / "c" / "config.toml"
-    windows = machine(tmp_path, "win32", APPDATA=str(tmp_path / "a"))
-    assert CLIENTS["vs-code"].path(windows) == tmp_path / "a" / "Code" / "User" / "mcp.json"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -253,60 +195,8 @@ def test_any_json_with_comments_keeps_all_but_our_entry() -> None:
         assert jsonc.parse(jsonc.without_entry(added, ("s", "toolsrv"))).plain == old
 
 
-def test_the_command_line_connects_and_disconnects(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
-    monkeypatch.delenv("TOOLSRV_DATA_DIR")
-    path = tmp_path / ".cursor" / "mcp.json"
-    dry = run("connect", "cursor", "--dry-run")
-    assert dry.exit_code == 0
-    assert '+    "toolsrv": {' in dry.stdout
-    assert not path.exists()
-    done = run("connect", "cursor", "--json", "--no-try")
-    assert json.loads(done.stdout)["changed"] is True
-    entry = json.loads(path.read_text())["mcpServers"]["toolsrv"]
-    assert entry["args"] == ["serve"]
-    assert Path(entry["command"]).is_absolute()
-    assert "nothing to change" in run("connect", "cursor", "--no-try").stdout
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
-    assert (rows["cursor"]["found"], rows["cursor"]["connected"]) == (True, True)
-    assert (rows["codex"]["found"], rows["codex"]["connected"]) == (False, False)
-    assert run("disconnect", "cursor").exit_code == 0
-    assert not path.exists()
-    assert "Cursor" in run("connect", "--list").stdout
-
-
-FOREIGN = {
-    "json": """{
-  "%s": {
-    "toolsrv": {"command": "/opt/mine", "args": ["serve"], "env": {"A": "b"}}, // mine
-    "other": {"command": "x"}
-  }
-}
 """,
-    "toml": """# mine
-[mcp_servers.toolsrv]
-command = "/opt/mine"  # mine
-args = ["serve"]
-
-[mcp_servers.toolsrv.env]
-A = "b"
-""",
-    "yaml": """extensions:
-  toolsrv:
-    cmd: /opt/mine  # mine
-    args: [serve]
-    envs: {A: b}
-  other:
-    cmd: x
-""",
-}
-
-
-def foreign(client: str) -> str:
-    one = CLIENTS[client]
-    return FOREIGN[one.form].replace("%s", one.keys[0])
+    "toml": """  # mine
 
 
 @pytest.mark.parametrize("edited", [False, True])
@@ -347,133 +237,8 @@ def test_a_former_entry_that_was_removed_since_stays_removed(tmp_path: Path) -> 
     assert json.loads(path.read_text("utf-8")) == {"mcpServers": {}}
 
 
-def test_the_command_line_refuses_another_programs_entry(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
-    path = tmp_path / ".cursor" / "mcp.json"
-    path.parent.mkdir()
-    path.write_text(foreign("cursor"))
-    refused = run("connect", "cursor")
-    assert refused.exit_code == 2
-    assert "--replace" in refused.stderr
-    assert path.read_text() == foreign("cursor")
-    assert run("connect", "cursor", "--replace", "--no-try").exit_code == 0
-    assert run("disconnect", "cursor").exit_code == 0
-    assert path.read_text() == foreign("cursor")
-
-
-def test_a_named_data_folder_goes_into_the_entry(
-    run: Run, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
-    path = tmp_path / ".cursor" / "mcp.json"
-
-    def arguments() -> list[str]:
-        found: list[str] = json.loads(path.read_text())["mcpServers"]["toolsrv"]["args"]
-        return found
-
-    assert run("connect", "cursor", "--no-try").exit_code == 0
-    assert arguments() == ["--data-dir", str(data_dir), "serve"]
-    other = tmp_path / "other"
-    assert run("--data-dir", str(other), "connect", "cursor", "--no-try").exit_code == 0
-    assert arguments() == ["--data-dir", str(other), "serve"]
-    assert not other.exists()
-
-
-def test_what_decides_in_this_shell_goes_into_the_entry_but_no_secret(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
-    monkeypatch.delenv("TOOLSRV_DATA_DIR")
-    ours = {
-        "TOOLSRV_CONFIG": str(tmp_path / "config.toml"),
-        "TOOLSRV_PARALLEL": "3",
-        "XDG_DATA_HOME": str(tmp_path / "share"),
-    }
-    secret = {"TOOLSRV_TOKEN": "t" * 20, "TOOLSRV_ENGINE_KEY": "k", "TOOLSRV_KEY_A_EXAMPLE": "k"}
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    for name, value in {**ours, **secret, "TOOLSRV_WIDTH": "3"}.items():  # it was a setting once
-        monkeypatch.setenv(name, value)
-    for client, key in (("cursor", "env"), ("codex", "env"), ("goose", "envs")):
-        assert run("connect", client, "--no-try").exit_code == 0
-        one = CLIENTS[client]
-        entry = parsed(client, one.path(machine(tmp_path)).read_text("utf-8"))[one.keys[0]][
-            "toolsrv"
-        ]
-        assert isinstance(entry, dict)
-        assert entry[key] == ours
-
-
-def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:
-    for words in (("connect", "emacs"), ("connect",), ("disconnect", "emacs")):
-        done = run(*words)
-        assert done.exit_code == 2
-        assert "vs-code" in done.stderr
-
-
-PACKAGE = "AppData/Local/Packages/Claude_pzs8sxrjxfjjc"
-INSIDE = "LocalCache/Roaming/Claude/claude_desktop_config.json"
-INSTALLED = "AppData/Roaming/Claude/claude_desktop_config.json"
 PROGRAM = PureWindowsPath(r"C:\Users\Ann Lee Ünal 😀\AppData\Local\toolsrv\Scripts\toolsrv.exe")
 FOLDER = r"D:\new data\tools \u0041 'a' C:\temp"
-
-
-@pytest.mark.parametrize(
-    ("folders", "files"),
-    [
-        ([], [INSTALLED]),
-        (["AppData/Roaming/Claude"], [INSTALLED]),
-        ([PACKAGE], [f"{PACKAGE}/{INSIDE}"]),
-        (
-            [PACKAGE, "AppData/Roaming/Claude"],
-            [f"{PACKAGE}/{INSIDE}", INSTALLED],
-        ),
-        (
-            ["AppData/Local/Packages/Claude_b", "AppData/Local/Packages/Claude_a"],
-            [f"AppData/Local/Packages/Claude_{one}/{INSIDE}" for one in "ab"],
-        ),
-        (["AppData/Local/Packages/Other_a"], [INSTALLED]),
-    ],
-)
-def test_every_installation_of_claude_desktop_on_windows_has_its_file(
-    folders: list[str], files: list[str], tmp_path: Path
-) -> None:
-    for one in folders:
-        (tmp_path / one).mkdir(parents=True)
-    client, at = CLIENTS["claude-desktop"], machine(tmp_path, "win32")
-    assert [one.relative_to(tmp_path).as_posix() for one in client.paths(at)] == files
-    assert client.found(at) is any("Claude" in one for one in folders)
-    assert client.paths(machine(tmp_path)) == (client.path(machine(tmp_path)),)
-
-
-def test_localappdata_moves_the_packages(tmp_path: Path) -> None:
-    (tmp_path / "L" / "Packages" / "Claude_x").mkdir(parents=True)
-    at = machine(tmp_path, "win32", LOCALAPPDATA=str(tmp_path / "L"))
-    path = CLIENTS["claude-desktop"].path(at)
-    assert path == tmp_path / "L" / "Packages" / "Claude_x" / INSIDE
-
-
-def test_the_command_line_writes_every_file_of_a_client(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / PACKAGE).mkdir(parents=True)
-    (tmp_path / INSTALLED).parent.mkdir(parents=True)
-    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path, "win32"))
-    files = [tmp_path / PACKAGE / INSIDE, tmp_path / INSTALLED]
-    done = json.loads(run("connect", "claude-desktop", "--json", "--no-try").stdout)
-    assert [done["path"], *(one["path"] for one in done["others"])] == [str(one) for one in files]
-    for one in files:
-        assert list(json.loads(one.read_text("utf-8"))["mcpServers"]) == ["toolsrv"]
-    files[1].write_text("{}", "utf-8")  # half of it is not all of it
-    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
-    assert rows["claude-desktop"]["connected"] is False
-    said = run("connect", "claude-desktop", "--no-try").stdout
-    assert f"{files[0]}: nothing to change" in said
-    assert f"{files[1]}: written" in said
-    assert run("disconnect", "claude-desktop").exit_code == 0
-    assert not files[0].exists()
-    assert files[1].read_text("utf-8") == "{}"
 
 
 @pytest.mark.parametrize("client", ONE_FILE)
@@ -497,14 +262,6 @@ def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) ->
         removal_change(one, at).write()
         kept = parsed(client, one.path(at).read_text("utf-8"))
         assert kept[one.keys[0]] == {"other": other}
-
-
-def test_the_machine_is_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for variable in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(variable, str(tmp_path))
-    found = this_machine()
-    assert found.home == tmp_path
-    assert found.system == (sys.platform if sys.platform in {"darwin", "win32"} else "linux")
 
 
 EMPTY = {
@@ -548,20 +305,3 @@ def test_a_file_without_servers_counts_as_an_empty_table(
         removal_change(one, at).write()
         assert not registered(one, at)
         path.with_name(path.name + BACKUP).unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("text", ["0", '"x"', "false", "[]", "/* open", "nul"])
-def test_a_file_of_another_kind_is_refused_in_one_line(text: str, tmp_path: Path, run: Run) -> None:
-    home = {"HOME": str(tmp_path)}
-    (tmp_path / ".cursor").mkdir()
-    path = tmp_path / ".cursor" / "mcp.json"
-    path.write_text(text, "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", home["HOME"])
-        patch.setattr("sys.platform", "linux")
-        for command_ in ("connect", "disconnect"):
-            result = run(command_, "cursor")
-            assert result.exit_code == 2, result.output
-            assert str(path) in result.stderr
-            assert "unexpected" not in result.stderr
-    assert path.read_text("utf-8") == text
