@@ -18,6 +18,7 @@ from typing import Any
 import mcp.client.stdio  # noqa: F401
 import pytest
 from click.testing import CliRunner, Result
+from tests.catalog_commands import Seaside
 from tests.client_files import machine
 from tests.server_processes import end, spawn
 
@@ -90,6 +91,12 @@ def run() -> Callable[..., Result]:
         return CliRunner().invoke(cli, list(arguments), input=stdin, prog_name="toolsrv")
 
     return invoke
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Seaside:
+    """The folder ``seaside``, to write and to import."""
+    return Seaside(tmp_path / "seaside")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from tests.catalog_commands import told
 
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.storage.store import Store
@@ -54,12 +55,6 @@ def write_catalog(folder: Path, *apis: dict[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"tool_name": "Pantry", "api_list": apis}), "utf-8")
     return folder
-
-
-def told(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.output
-    document: dict[str, Any] = json.loads(result.stdout)
-    return document
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from tests import catalog_commands
+from tests.catalog_commands import told
 
 from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_runtime.hub import download
@@ -49,15 +51,8 @@ def write(path: Path, document: Any) -> Path:
     return path
 
 
-def told(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.output
-    document: dict[str, Any] = json.loads(result.stdout)
-    return document
-
-
 def imported(run: Run, source: str, *options: str) -> dict[str, Any]:
-    words = ("catalog", "import", source, "--name", "shop", "--no-index", "--json")
-    return told(run(*words, *options))
+    return catalog_commands.imported(run, source, "--name", "shop", "--no-index", *options)
 
 
 def ids(run: Run) -> set[str]:
@@ -66,7 +61,10 @@ def ids(run: Run) -> set[str]:
 
 
 def refreshed(run: Run, *options: str) -> dict[str, Any]:
-    return told(run("catalog", "refresh", "shop", "--no-index", "--json", *options))
+    report: dict[str, Any] = told(
+        run("catalog", "refresh", "shop", "--no-index", "--json", *options)
+    )
+    return report
 
 
 def test_a_refresh_shows_then_takes_over_and_a_changed_text_waits(run: Run, tmp_path: Path) -> None:
