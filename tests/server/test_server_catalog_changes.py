@@ -6,14 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.catalog_commands import (
-    FORECAST,
-    Run,
-    Seaside,
-    hits,
-    imported,
-    told,
-)
+from tests.catalog_commands import FORECAST, Run, Seaside, hits, imported, told
 
 
 def test_a_changed_text_waits_while_the_accepted_one_is_served(
