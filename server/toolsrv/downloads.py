@@ -119,7 +119,7 @@ def fetch_web(
         UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.download``.
     """
     from toolsrv_runtime.hub import download
-    from toolsrv_runtime.hub.download import UnsizedError, fetch_web, web_file
+    from toolsrv_runtime.hub.web import UnsizedError, fetch_web, web_file
 
     place = urlsplit(url)
     folder = data_dir / FOLDER / portable_name(place.netloc.replace(":", "_"))
@@ -136,7 +136,7 @@ def fetch_web(
 
 
 def _bring_unsized(url: str, folder: Path, addresses: AddressResolver, *, sha256: str) -> Download:
-    from toolsrv_runtime.hub.download import fetch_unsized
+    from toolsrv_runtime.hub.web import fetch_unsized
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class WebFolder:
     """
 
     def __init__(self, url: str, addresses: AddressResolver, *, place: str = "") -> None:
-        from toolsrv_runtime.hub.download import WebReader
+        from toolsrv_runtime.hub.web import WebReader
 
         self._folders = list(dict.fromkeys(urljoin(one, ".") for one in (place or url, url)))
         self._reader = WebReader(addresses)

@@ -24,7 +24,8 @@ from toolsrv_runtime.hub import (
     remote_file,
 )
 from toolsrv_runtime.hub import download as pulling
-from toolsrv_runtime.hub.download import DownloadSink, fetch_web, pull, web_file
+from toolsrv_runtime.hub.download import DownloadSink, pull
+from toolsrv_runtime.hub.web import fetch_web, web_file
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 SET, NAME = "maker/tools", "tools.tar.gz"

@@ -19,7 +19,7 @@ from tests import catalog_commands
 from tests.catalog_commands import told
 
 from toolsrv_registry.catalog_state import STORE_FILE
-from toolsrv_runtime.hub import download
+from toolsrv_runtime.hub import web as hub_web
 
 Run = Callable[..., Result]
 SERVER = Path(__file__).parent / "tool_server.py"
@@ -356,7 +356,7 @@ def test_a_document_of_unknown_size_is_brought_too(
         url = f"http://127.0.0.1:{server.server_port}/docs"
         first = imported(run, url)
         again = refreshed(run)
-        monkeypatch.setattr(download, "UNSIZED_LIMIT", 100)
+        monkeypatch.setattr(hub_web, "UNSIZED_LIMIT", 100)
         large = run("catalog", "refresh", "shop", "--no-index")
         server.shutdown()
     assert (len(first["added"]), again["unchanged"]) == (4, 4)

@@ -18,7 +18,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv import downloads
-from toolsrv_runtime.hub import download
+from toolsrv_runtime.hub import web as hub_web
 
 Run = Callable[..., Result]
 SIZE = {"name": "size", "in": "query", "schema": {"$ref": "../schemas/size.yaml"}}
@@ -177,7 +177,7 @@ def test_what_cannot_be_uncompressed_within_its_limit_is_one_line(
     run: Run, web: Web, monkeypatch: pytest.MonkeyPatch, path: str,
     encoding: str, body: bytes, told: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(download, "UNSIZED_LIMIT", 1 << 20)
+    monkeypatch.setattr(hub_web, "UNSIZED_LIMIT", 1 << 20)
     monkeypatch.setattr(downloads, "FILE_LIMIT", 1 << 20)
     web.encoded = {path: (encoding, body)}
     failed = imported(run, web)

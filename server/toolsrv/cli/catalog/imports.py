@@ -102,7 +102,7 @@ def pull(
 def source_name(source: str) -> str:
     """Return a source as it is kept: a path of this disk whole, else what was named."""
     from toolsrv_catalogs.published import is_published
-    from toolsrv_runtime.hub.download import is_web_address
+    from toolsrv_runtime.hub.web import is_web_address
 
     path = Path(source).expanduser()
     if is_web_address(source) or is_published(source) or not path.is_file():
@@ -112,7 +112,7 @@ def source_name(source: str) -> str:
 
 def fetch_source(session: Session, options: ImportOptions) -> ImportSource:
     """Bring what the options name and return what is imported of it. Raises as ``fetch_published`` does."""
-    from toolsrv_runtime.hub.download import is_web_address
+    from toolsrv_runtime.hub.web import is_web_address
 
     known, brought = fetch_published(
         session,
@@ -149,7 +149,7 @@ def fetch_published(
     """
     from toolsrv.downloads import check_local, fetch_published, fetch_web
     from toolsrv_catalogs.published import is_published, named
-    from toolsrv_runtime.hub.download import is_web_address
+    from toolsrv_runtime.hub.web import is_web_address
 
     settings = session.load().settings
     local = Path(source).expanduser()

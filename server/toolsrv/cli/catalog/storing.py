@@ -105,7 +105,7 @@ def read_place(place: ImportSource, name: str) -> ImportResult:
     """Read what is at a place, as its options say. Raises as ``read_catalog``."""
     from toolsrv.downloads import WebFolder
     from toolsrv_catalogs.importer import read_catalog
-    from toolsrv_runtime.hub.download import is_web_address
+    from toolsrv_runtime.hub.web import is_web_address
 
     options = place.options
     url = options.place if is_web_address(options.place.lower()) else ""

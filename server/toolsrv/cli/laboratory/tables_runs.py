@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.paper_tables.retrieval import Method
     from toolsrv_lab.paper_tables.table import PaperTable
     from toolsrv_lab.retrieval.queries import Query
-    from toolsrv_registry.encoder import Vectors
+    from toolsrv_registry.encoder import Encoder, Vectors
 
 WORLDS: Mapping[str, dict[str, str]] = {
     "simulated": {"simulate": "schema", "mode": "live"},
@@ -167,19 +167,22 @@ def _methods(bench: Workbench, request: Request, encoder: str | None) -> list[Me
 
     def by_meaning() -> Rank:
         ids, texts = documents()
-        return scored_rank(ids, cosines(_encoded(bench, request, texts, source), named))
+        return scored_rank(ids, cosines(_encoded(bench, request, texts, source, named), named))
 
     return [*found, Method(name, named.digest, by_meaning)]
 
 
-def _encoded(bench: Workbench, request: Request, texts: Sequence[str], source: str) -> Vectors:
-    """Return the texts' vectors, of which only those that the log lacks are made."""
+def _encoded(
+    bench: Workbench, request: Request, texts: Sequence[str], source: str, encoder: Encoder
+) -> Vectors:
+    """Return the texts' vectors, of which only those that the log lacks are made.
+
+    ``source`` is where ``encoder`` is from; an actor opens it by that.
+    """
     from toolsrv_lab.evaluation.cells import CellLog
     from toolsrv_lab.evaluation.result_log import ResultLog
     from toolsrv_lab.retrieval import encoding
-    from toolsrv_registry.encoder import encoder_named
 
-    encoder = encoder_named(source)
     parts = encoding.Parts.of(texts)
     with ResultLog(request.folder / VECTORS, {}) as log:
         kept = CellLog(log, encoding.Encoded)
